@@ -1,0 +1,171 @@
+//! Network interfaces: `name=eth0,bridge=vmbr0,hwaddr=...,type=veth` (fact L10).
+
+use crate::rows::{Row, flag, store, text};
+use crate::spec::{Network, NetworkType};
+use proxops_kind::text::{parse_bool, split_list};
+use proxops_kind::{Props, Table, Words};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// No key may stand alone.
+pub static TABLE: Table = Table { default_key: None, aliases: &[] };
+
+/// The keys of a network interface. A live `hwaddr` that nothing pins is kept, as every token that is not
+/// owned: PVE would draw a new address otherwise (fact L10).
+pub static ROWS: &[Row<Network>] = &[
+    Row::<Network>::new(
+        "name",
+        "/iface",
+        |n| n.iface.clone(),
+        |n, v| store(&mut n.iface, Some(v.to_owned())),
+    ),
+    Row::<Network>::new(
+        "bridge",
+        "/bridge",
+        |n| n.bridge.clone(),
+        |n, v| store(&mut n.bridge, Some(v.to_owned())),
+    ),
+    Row::<Network>::new(
+        "hwaddr",
+        "/hwaddr",
+        |n| n.hwaddr.as_ref().map(|mac| mac.to_ascii_uppercase()),
+        |n, v| store(&mut n.hwaddr, Some(v.to_owned())),
+    )
+    .normal(|mac| mac.to_ascii_uppercase()),
+    Row::<Network>::new("ip", "/ip", |n| n.ip.clone(), |n, v| store(&mut n.ip, Some(v.to_owned())))
+        .normal(canonical),
+    Row::<Network>::new("gw", "/gw", |n| n.gw.clone(), |n, v| store(&mut n.gw, Some(v.to_owned())))
+        .normal(canonical),
+    Row::<Network>::new("ip6", "/ip6", |n| n.ip6.clone(), |n, v| store(&mut n.ip6, Some(v.to_owned())))
+        .normal(canonical),
+    Row::<Network>::new("gw6", "/gw6", |n| n.gw6.clone(), |n, v| store(&mut n.gw6, Some(v.to_owned())))
+        .normal(canonical),
+    Row::<Network>::new(
+        "firewall",
+        "/firewall",
+        |n| flag(n.firewall),
+        |n, v| store(&mut n.firewall, parse_bool(v)),
+    )
+    .boolean(Some(false)),
+    Row::<Network>::new("tag", "/tag", |n| text(n.tag), |n, v| store(&mut n.tag, v.parse().ok())).number(),
+    Row::<Network>::new(
+        "trunks",
+        "/trunks",
+        |n| n.trunks.as_ref().map(|vlans| same_vlans(&vlans.join(";"))),
+        |n, v| store(&mut n.trunks, Some(Words::parse(v))),
+    )
+    .normal(same_vlans),
+    Row::<Network>::new("mtu", "/mtu", |n| text(n.mtu), |n, v| store(&mut n.mtu, v.parse().ok())).number(),
+    Row::<Network>::new(
+        "rate",
+        "/rate-limit",
+        |n| text(n.rate_limit),
+        |n, v| store(&mut n.rate_limit, v.parse().ok()),
+    )
+    .number(),
+    Row::<Network>::new(
+        "link_down",
+        "/link-down",
+        |n| flag(n.link_down),
+        |n, v| store(&mut n.link_down, parse_bool(v)),
+    )
+    .boolean(Some(false)),
+    Row::<Network>::new(
+        "type",
+        "/type",
+        |n| n.kind.map(|k| k.as_str().to_owned()),
+        |n, v| store(&mut n.kind, NetworkType::parse(v)),
+    )
+    .default("veth"),
+];
+
+/// VLANs in one order, each once.
+fn same_vlans(text: &str) -> String {
+    let mut vlans: Vec<&str> = split_list(text).collect();
+    vlans.sort_unstable_by_key(|vlan| (vlan.len(), *vlan));
+    vlans.dedup();
+    vlans.join(";")
+}
+
+/// A new interface. Its name, which PVE requires, is `ethN` unless the manifest says otherwise.
+pub fn new(network: &Network, number: u32) -> Props {
+    let mut props = Props::new(&TABLE);
+    props.set("name", format!("eth{number}"));
+    crate::rows::write_new(ROWS, network, &mut props);
+    // PVE's only type; named as PVE does.
+    props.set("type", "veth");
+    props
+}
+
+/// One form of an address, with or without its prefix length; other words in lower case.
+pub fn canonical(text: &str) -> String {
+    let (address, length) = text.split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
+    match (address.parse::<IpAddr>(), length) {
+        (Ok(address), Some(length)) => format!("{address}/{length}"),
+        (Ok(address), None) => address.to_string(),
+        (Err(_), _) => text.to_ascii_lowercase(),
+    }
+}
+
+/// Whether this is an IPv4 address with a prefix length of 8 to 32, as PVE takes it.
+pub fn is_cidr4(text: &str) -> bool {
+    let parts = text.split_once('/').map(|(a, l)| (a.parse::<Ipv4Addr>(), l.parse::<u8>()));
+    matches!(parts, Some((Ok(_), Ok(8..=32))))
+}
+
+/// Whether this is an IPv6 address with a prefix length of 8 to 128, as PVE takes it.
+pub fn is_cidr6(text: &str) -> bool {
+    let parts = text.split_once('/').map(|(a, l)| (a.parse::<Ipv6Addr>(), l.parse::<u8>()));
+    matches!(parts, Some((Ok(_), Ok(8..=128))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::{merge, read};
+
+    #[test]
+    fn a_live_address_survives_another_change() {
+        let mut live =
+            Props::parse("name=eth0,bridge=vmbr0,host-managed=1,hwaddr=BC:24:11:00:00:02,type=veth", &TABLE);
+        let wanted = Network { bridge: Some("vmbr0".into()), tag: Some(5), ..Network::default() };
+        assert!(merge(ROWS, &wanted, &mut live));
+        assert_eq!(
+            live.to_string(),
+            "name=eth0,bridge=vmbr0,host-managed=1,hwaddr=BC:24:11:00:00:02,type=veth,tag=5"
+        );
+        assert!(!merge(ROWS, &wanted, &mut live), "what is written is what is wanted");
+    }
+
+    #[test]
+    fn spellings_are_equal() {
+        let mut live = Props::parse(
+            "name=eth0,bridge=vmbr0,firewall=yes,hwaddr=BC:24:11:00:00:02,ip6=FE80::1/64,trunks=7;3,rate=2.0",
+            &TABLE,
+        );
+        let wanted = Network {
+            bridge: Some("vmbr0".into()),
+            firewall: Some(true),
+            link_down: Some(false),
+            hwaddr: Some("bc:24:11:00:00:02".into()),
+            ip6: Some("fe80:0::1/64".into()),
+            trunks: Some(Words::parse("3;7")),
+            rate_limit: Some(2.0),
+            ..Network::default()
+        };
+        assert!(!merge(ROWS, &wanted, &mut live));
+    }
+
+    #[test]
+    fn a_new_interface_has_a_name() {
+        let wanted = Network { bridge: Some("vmbr0".into()), ip: Some("dhcp".into()), ..Network::default() };
+        assert_eq!(new(&wanted, 1).to_string(), "name=eth1,bridge=vmbr0,ip=dhcp,type=veth");
+    }
+
+    #[test]
+    fn unknown_tokens_are_left_over() {
+        let mut network = Network::default();
+        let live = Props::parse("name=eth0,bridge=vmbr0,host-managed=1,type=veth,firewall=0", &TABLE);
+        assert_eq!(read(ROWS, &live, &[], &mut network), ["host-managed=1"]);
+        assert_eq!((network.firewall, network.kind), (None, None), "defaults are left out");
+    }
+}

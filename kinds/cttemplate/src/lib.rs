@@ -1,0 +1,3 @@
+//! The component of the built-in kind `CTTemplate`.
+
+proxops_kind::export_kind!(proxops_artifact::CtTemplate);

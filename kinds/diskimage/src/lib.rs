@@ -1,0 +1,3 @@
+//! The component of the built-in kind `DiskImage`.
+
+proxops_kind::export_kind!(proxops_artifact::DiskImage);

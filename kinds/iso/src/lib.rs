@@ -1,0 +1,3 @@
+//! The component of the built-in kind `ISO`.
+
+proxops_kind::export_kind!(proxops_artifact::Iso);

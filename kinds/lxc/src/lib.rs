@@ -1,0 +1,3 @@
+//! The component of the built-in kind `LXC`.
+
+proxops_kind::export_kind!(proxops_container::Lxc);

@@ -1,0 +1,3 @@
+//! The component of the built-in kind `TemplateCT`.
+
+proxops_kind::export_kind!(proxops_container::TemplateCt);

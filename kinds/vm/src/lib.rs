@@ -1,0 +1,3 @@
+//! The kind VM as a component.
+
+proxops_kind::export_kind!(proxops_qemu::Vm);
