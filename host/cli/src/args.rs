@@ -1,0 +1,186 @@
+//! Arguments.
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Converge Proxmox VE clusters with a git repository.
+#[derive(Parser, Debug)]
+#[command(name = "proxops", version, max_term_width = 100, propagate_version = true)]
+#[command(
+    after_help = "Exit codes: 0 converged, nothing failed; 1 error, failed action or aborted cluster; 2 changes pending (with --exit-code)."
+)]
+pub struct Args {
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(ClapArgs, Debug, Clone)]
+pub struct Global {
+    /// Form of the output.
+    #[arg(short, long, global = true, value_enum, default_value = "text")]
+    pub output: Output,
+    /// Only this cluster; may be given several times.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub cluster: Vec<String>,
+    /// The tree to use, in place of the one around the working directory [env: PROXOPS_GIT_PATH].
+    #[arg(long, global = true, value_name = "DIR")]
+    pub git_path: Option<PathBuf>,
+    /// One process or cluster file to load [env: PROXOPS_CONFIG].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where journal, locks and compiled kinds are kept.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// A further folder of third-party kinds.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub kinds_dir: Option<PathBuf>,
+    /// Colours; also NO_COLOR.
+    #[arg(long, global = true, value_enum, default_value = "auto")]
+    pub color: Color,
+    /// More log lines; twice for still more.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// Form of the output.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// One documented, versioned document.
+    Json,
+    /// For a pull request (`diff` only).
+    Markdown,
+}
+
+/// When to colour.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Color {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Check the whole repository offline: no PVE, no secrets needed.
+    Validate,
+    /// Show what would change. Writes nothing.
+    Diff {
+        /// Exit 2 when anything is not converged.
+        #[arg(long)]
+        exit_code: bool,
+    },
+    /// Converge every cluster once.
+    Apply {
+        /// Exit 2 when anything was not converged.
+        #[arg(long)]
+        exit_code: bool,
+        /// The same as diff.
+        #[arg(long)]
+        dry_run: bool,
+        /// Don't ask before deleting.
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Show what is converged and what is not.
+    Status,
+    /// Kinds: built-in ones and those of third parties.
+    Kinds {
+        /// What to do.
+        #[command(subcommand)]
+        command: KindsCommand,
+    },
+    /// Write the JSON Schema of a kind's manifests, for editors.
+    Schema(SchemaArgs),
+    /// Explain a kind or one of its fields.
+    Explain {
+        /// A kind and a path, such as VM or VM.disks.size.
+        #[arg(value_name = "KIND[.FIELD...]")]
+        what: String,
+    },
+    /// Serve the PVE simulator on loopback.
+    Sim(SimArgs),
+    /// Simulator and example repository: diff, apply, diff again, status.
+    Demo(DemoArgs),
+    /// Write a shell's completion script.
+    Completions {
+        /// Which shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What to do with kinds.
+#[derive(Subcommand, Debug)]
+pub enum KindsCommand {
+    /// Name, version, origin, digest, size and imports of each.
+    List,
+    /// Everything about one: what it manages, what it may read and write.
+    Inspect {
+        /// A kind, or a component's file.
+        #[arg(value_name = "KIND|FILE")]
+        what: String,
+    },
+    /// Check that components keep the rules of the kind contract, against the simulator.
+    Test(TestArgs),
+}
+
+/// Of `kinds test`.
+#[derive(ClapArgs, Debug)]
+pub struct TestArgs {
+    /// Kinds, or components' files.
+    #[arg(value_name = "KIND|FILE", required_unless_present = "all", conflicts_with = "all")]
+    pub what: Vec<String>,
+    /// Every kind that is found.
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// Of `schema`.
+#[derive(ClapArgs, Debug)]
+pub struct SchemaArgs {
+    /// The kind; its schema goes to stdout.
+    #[arg(value_name = "KIND", required_unless_present = "all", conflicts_with = "all")]
+    pub kind: Option<String>,
+    /// Write a file for each kind, and manifest.schema.json for all, into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub all: Option<PathBuf>,
+}
+
+/// Of `sim`.
+#[derive(ClapArgs, Debug)]
+pub struct SimArgs {
+    /// Port on 127.0.0.1; 0 = any free one.
+    #[arg(long, default_value_t = 8006)]
+    pub port: u16,
+    /// Plain HTTP in place of TLS.
+    #[arg(long)]
+    pub http: bool,
+    /// Where to write the certificate of the simulator's CA.
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Start with this many VMs.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub guests: u32,
+    /// Faults to inject, YAML or JSON.
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
+}
+
+/// Of `demo`.
+#[derive(ClapArgs, Debug)]
+pub struct DemoArgs {
+    /// Keep the folder with repository and data.
+    #[arg(long)]
+    pub keep: bool,
+}

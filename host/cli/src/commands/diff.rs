@@ -1,0 +1,54 @@
+//! `diff`: the plan of every cluster.
+
+use super::{CHANGES, FAILED, OK};
+use crate::args::{Global, Output};
+use crate::{open, render, signals};
+use proxops_daemon::{Planned, Process, Wish};
+use proxops_exec::Cancel;
+use proxops_model::Severity;
+use proxops_model::plan::{ClusterPlan, ClusterState, Outcome};
+
+pub async fn run(global: &Global, exit_code: bool) -> anyhow::Result<u8> {
+    let process = open::process(global)?;
+    let cancel = signals::listen();
+    let planned = plan_all(&process, global, Wish::Look, &cancel).await?;
+    let plans: Vec<ClusterPlan> = planned.into_iter().map(|p| p.plan).collect();
+    match global.output {
+        Output::Json => render::json::diff(&plans)?,
+        Output::Markdown => render::markdown::diff(&plans)?,
+        Output::Text => render::text::diff(&plans, global.color)?,
+    }
+    Ok(code(&plans, exit_code))
+}
+
+/// Plans the selected clusters concurrently; the result is in name order.
+pub async fn plan_all(
+    process: &Process,
+    global: &Global,
+    wish: Wish,
+    cancel: &Cancel,
+) -> anyhow::Result<Vec<Planned>> {
+    let clusters = open::clusters(process, global)?;
+    let all = futures::future::join_all(clusters.iter().map(|cluster| process.plan(cluster, wish, cancel)));
+    tokio::select! {
+        planned = all => Ok(planned),
+        () = cancel.cancelled() => anyhow::bail!("stopped before anything was written"),
+    }
+}
+
+/// The exit code of plans, executed or not.
+pub fn code(plans: &[ClusterPlan], exit_code: bool) -> u8 {
+    let failed = plans.iter().any(|p| {
+        p.state == ClusterState::Aborted
+            || p.anomalies.iter().any(|a| a.severity == Severity::Error)
+            || p.actions
+                .iter()
+                .filter_map(|a| a.ended.as_ref())
+                .any(|e| matches!(e.result, Outcome::Failed | Outcome::NotStarted))
+    });
+    match (failed, exit_code && plans.iter().any(|p| !p.is_clean())) {
+        (true, _) => FAILED,
+        (false, true) => CHANGES,
+        (false, false) => OK,
+    }
+}

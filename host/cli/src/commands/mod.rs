@@ -1,0 +1,46 @@
+//! One file a command. Each returns the exit code.
+
+mod apply;
+mod demo;
+mod diff;
+mod explain;
+mod kinds;
+mod schema;
+mod sim;
+mod status;
+mod validate;
+
+use crate::args::{Args, Command, KindsCommand};
+use crate::open;
+
+/// Exit code: nothing failed.
+pub const OK: u8 = 0;
+/// Exit code: error, failed action or aborted cluster.
+pub const FAILED: u8 = 1;
+/// Exit code: not converged, with `--exit-code`.
+pub const CHANGES: u8 = 2;
+
+/// Runs the command.
+pub async fn run(args: Args) -> anyhow::Result<u8> {
+    let global = args.global;
+    match args.command {
+        Command::Validate => validate::run(&global),
+        Command::Diff { exit_code } => diff::run(&global, exit_code).await,
+        Command::Apply { exit_code, dry_run: true, .. } => diff::run(&global, exit_code).await,
+        Command::Apply { exit_code, yes, .. } => apply::run(&global, exit_code, yes).await,
+        Command::Status => status::run(&global).await,
+        Command::Kinds { command: KindsCommand::List } => kinds::list(&global),
+        Command::Kinds { command: KindsCommand::Inspect { what } } => kinds::inspect(&global, &what),
+        Command::Kinds { command: KindsCommand::Test(args) } => kinds::test(&global, &args),
+        Command::Schema(args) => schema::run(&global, &args),
+        Command::Explain { what } => explain::run(&global, &what),
+        Command::Sim(args) => sim::run(&global, &args).await,
+        Command::Demo(args) => demo::run(&global, &args).await,
+        Command::Completions { shell } => {
+            open::logging(&global, None, false);
+            let mut command = <Args as clap::CommandFactory>::command();
+            clap_complete::generate(shell, &mut command, "proxops", &mut std::io::stdout());
+            Ok(OK)
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! From arguments to a loaded process; logging.
+
+use crate::args::Global;
+use anyhow::bail;
+use proxops_daemon::{Process, kind_sources};
+use proxops_kinds::{Kinds, Limits};
+use proxops_model::kind::KindInfo;
+use proxops_repo::{Cluster, LoadOptions, Overrides, RepoError, Settings, Workspace};
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+/// Log lines go to stderr. `PROXOPS_LOG` takes a filter; else -v and `log.level` decide.
+pub fn logging(global: &Global, level: Option<&str>, json: bool) {
+    const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+    let configured = LEVELS.iter().position(|l| Some(*l) == level).unwrap_or(1);
+    let asked = if global.verbose == 0 { 0 } else { 1 + usize::from(global.verbose) };
+    let base = LEVELS[configured.max(asked).min(LEVELS.len() - 1)];
+    // Only our own rooms: libraries print what they send at these levels.
+    let filter = std::env::var("PROXOPS_LOG").unwrap_or_else(|_| {
+        let rooms = ["proxops", "cli", "daemon", "exec", "plan", "kinds", "pve", "repo", "secrets", "sim"];
+        let mut filter = "warn".to_owned();
+        for room in rooms {
+            let name = if room == "proxops" { room.to_owned() } else { format!("proxops_{room}") };
+            filter.push_str(&format!(",{name}={base}"));
+        }
+        filter
+    });
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
+    if json {
+        let _ = builder.json().try_init();
+    } else {
+        let _ = builder.without_time().with_target(false).try_init();
+    }
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn options(global: &Global) -> anyhow::Result<LoadOptions<'static>> {
+    Ok(LoadOptions {
+        start: std::env::current_dir()?,
+        git_path: global.git_path.clone(),
+        config: global.config.clone(),
+        env: &environment,
+        overrides: Overrides { data_dir: global.data_dir.clone(), ..Overrides::default() },
+    })
+}
+
+/// Kinds without the manifests of a repository.
+pub struct Known {
+    /// The kinds.
+    pub kinds: Kinds,
+    /// Of the repository, or what holds without one.
+    pub settings: Settings,
+}
+
+/// Loads kinds, and `files` as further ones. Outside of a repository there are those of this machine.
+pub fn kinds(global: &Global, files: &[PathBuf]) -> anyhow::Result<Known> {
+    let options = options(global)?;
+    let (root, settings) = match Workspace::open(&options) {
+        Ok(workspace) => (Some(workspace.root), workspace.settings),
+        Err(RepoError::NotFound { .. }) => (None, Settings::defaults(&options)),
+        Err(error) => return Err(error.into()),
+    };
+    logging(global, Some(settings.log.level.as_str()), settings.log.format == proxops_repo::LogFormat::Json);
+    let mut sources = kind_sources(root.as_deref(), &settings, global.kinds_dir.as_deref());
+    sources.files.extend_from_slice(files);
+    let kinds =
+        Kinds::load(&sources, Limits::standard(), Some(&settings.data_dir.join("cache").join("kinds")))?;
+    for problem in kinds.problems() {
+        tracing::warn!("{problem}");
+    }
+    Ok(Known { kinds, settings })
+}
+
+/// The kind of this name, in any case of letters.
+pub fn kind_info<'k>(kinds: &'k Kinds, name: &str) -> anyhow::Result<&'k KindInfo> {
+    if let Some(info) = kinds.infos().find(|i| i.kind.eq_ignore_ascii_case(name)) {
+        return Ok(info);
+    }
+    if let Some(problem) =
+        kinds.problems().iter().find(|p| p.kind.as_deref().is_some_and(|k| k.eq_ignore_ascii_case(name)))
+    {
+        bail!("{problem}");
+    }
+    match proxops_repo::nearest(name, kinds.infos().map(|i| i.kind.as_str())) {
+        Some(near) => bail!("there is no kind `{name}`; did you mean {near}?"),
+        None => bail!(
+            "there is no kind `{name}`; there are {}",
+            kinds.infos().map(|i| i.kind.as_str()).collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
+/// Loads repository and kinds.
+pub fn process(global: &Global) -> anyhow::Result<Process> {
+    let options = options(global)?;
+    let process = Process::open(&options, global.kinds_dir.as_deref())?;
+    let log = &process.repository.settings.log;
+    logging(global, Some(log.level.as_str()), log.format == proxops_repo::LogFormat::Json);
+    for problem in process.kinds.problems() {
+        tracing::warn!("{problem}");
+    }
+    Ok(process)
+}
+
+/// The clusters that `--cluster` selects, all without it.
+pub fn clusters<'p>(process: &'p Process, global: &Global) -> anyhow::Result<Vec<&'p Cluster>> {
+    let all = &process.repository.clusters;
+    for name in &global.cluster {
+        if !all.iter().any(|c| c.name == *name) {
+            let near = proxops_repo::nearest(name, all.iter().map(|c| c.name.as_str()));
+            match near {
+                Some(near) => bail!("the repository has no cluster {name}; did you mean {near}?"),
+                None => bail!(
+                    "the repository has no cluster {name}; it has {}",
+                    all.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ")
+                ),
+            }
+        }
+    }
+    Ok(all.iter().filter(|c| global.cluster.is_empty() || global.cluster.contains(&c.name)).collect())
+}

@@ -1,0 +1,55 @@
+//! The convergence table.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use proxops_daemon::ClusterStatus;
+use proxops_model::plan::ClusterState;
+use proxops_model::text::printable;
+use serde_json::json;
+use std::io::Write as _;
+
+/// `proxops.status/v1`
+pub fn json(clusters: &[ClusterStatus]) -> anyhow::Result<()> {
+    super::json::print(&json!({"format": "proxops.status/v1", "clusters": clusters}))
+}
+
+/// One table a cluster.
+pub fn text(clusters: &[ClusterStatus]) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for c in clusters {
+        let commit: String = c.commit.as_deref().unwrap_or("no commit").chars().take(10).collect();
+        let word = match (c.last_cycle.state, c.last_cycle.clean) {
+            (ClusterState::Aborted, _) => "aborted",
+            (_, true) => "converged",
+            (_, false) => "not converged",
+        };
+        writeln!(out, "cluster {} ({commit}): {word}", printable(&c.cluster))?;
+        if let Some(error) = &c.last_cycle.error {
+            writeln!(out, "{}", printable(error))?;
+        }
+        if !c.objects.is_empty() {
+            let mut table = table(&["KIND", "NAME", "NODE", "VMID", "STATE", "LAST ACTION", "WHEN", "WHY"]);
+            for o in &c.objects {
+                table.add_row(vec![
+                    printable(&o.kind),
+                    printable(&o.name),
+                    printable(o.node.as_deref().unwrap_or("-")),
+                    o.vmid.map_or_else(|| "-".to_owned(), |v| v.to_string()),
+                    o.state.to_owned(),
+                    printable(o.last_action.as_deref().unwrap_or("-")),
+                    printable(o.updated_at.as_deref().unwrap_or("-")),
+                    printable(o.reason.as_deref().or(o.last_error.as_deref()).unwrap_or("")),
+                ]);
+            }
+            writeln!(out, "{table}")?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Plain columns that fit the terminal.
+pub fn table(heads: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(heads);
+    table
+}

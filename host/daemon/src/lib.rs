@@ -1,0 +1,16 @@
+//! One cycle of one cluster: compose, connect, load, plan, execute. The commands and the daemon's loop
+//! are thin around it.
+
+mod compose;
+mod connect;
+mod cycle;
+mod load;
+mod replan;
+mod status;
+mod vault;
+
+pub use compose::{Composed, compose};
+pub use connect::connect;
+pub use cycle::{Planned, Process, Wish, kind_sources};
+pub use status::{ClusterStatus, LastCycle, ObjectStatus};
+pub use vault::Vault;

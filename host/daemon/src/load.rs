@@ -1,0 +1,287 @@
+//! Reads the live facts of one cluster: one inventory, the guest lists of its nodes, then only what
+//! the composition needs.
+
+use futures::stream::{self, StreamExt};
+use proxops_model::kind::{
+    Context, GuestType, Identity, LiveGuest, LivePower, Placement, Presence, StorageInfo, Target,
+};
+use proxops_model::text;
+use proxops_plan::{ArtifactFact, GuestFact, GuestRead, Index, NodeState, World};
+use proxops_pve::{Class, Client, GuestRow, PveError};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Reads at once; the client has a bound of its own.
+const PARALLEL: usize = 16;
+
+/// Loads the world. `Err` = the inventory could not be read: the cycle of this cluster ends.
+pub async fn load(client: &Client, index: &Index, owner_tag: &str) -> Result<World, PveError> {
+    let (version, tag_style, inventory) =
+        futures::join!(client.version(), client.options(), client.inventory());
+    let inventory = inventory?;
+    let tag_style = tag_style?;
+    let mut world = World {
+        context: Context {
+            cluster: index.cluster.clone(),
+            pve_version: version?.version,
+            owner_tag: owner_tag.to_owned(),
+            root: client.is_root(),
+            tag_style,
+            ..Context::default()
+        },
+        ..World::default()
+    };
+    world.context.storages = storages(&inventory.storages);
+    for node in &inventory.nodes {
+        let state =
+            if node.online() { NodeState::Online } else { NodeState::Unreachable(node.status.clone()) };
+        world.nodes.insert(node.name.clone(), state);
+    }
+    node_lists(client, index, &inventory.guests, &mut world).await;
+    guest_reads(client, index, owner_tag, &mut world).await;
+    artifacts(client, index, &mut world).await;
+    let candidates = world
+        .guests
+        .values()
+        .any(|g| text::has_tag(&g.tags, owner_tag) && !index.vmids.contains_key(&g.vmid));
+    if candidates {
+        let (ha, replication) = futures::join!(client.ha_resources(), client.replication());
+        world.ha =
+            Some(ha.map(|list| list.iter().filter_map(|r| r.guest).collect()).map_err(|e| e.to_string()));
+        world.replicated = Some(
+            replication.map(|list| list.iter().filter_map(|r| r.guest).collect()).map_err(|e| e.to_string()),
+        );
+    }
+    Ok(world)
+}
+
+fn storages(rows: &[proxops_pve::StorageRow]) -> Vec<StorageInfo> {
+    let mut by_name: BTreeMap<&str, StorageInfo> = BTreeMap::new();
+    for row in rows {
+        let entry = by_name.entry(&row.name).or_insert_with(|| StorageInfo {
+            name: row.name.clone(),
+            storage_type: row.storage_type.clone(),
+            shared: row.shared,
+            content: row.content.clone(),
+            nodes: Vec::new(),
+        });
+        entry.nodes.push(row.node.clone());
+    }
+    by_name.into_values().collect()
+}
+
+/// Power, lock and template mark come from each node's own lists: the inventory lags (fact C2).
+async fn node_lists(client: &Client, index: &Index, rows: &[GuestRow], world: &mut World) {
+    let ask: Vec<(String, GuestType)> = world
+        .nodes
+        .iter()
+        .filter(|(name, state)| index.allows(name) && **state == NodeState::Online)
+        .flat_map(|(name, _)| [(name.clone(), GuestType::Qemu), (name.clone(), GuestType::Lxc)])
+        .collect();
+    let lists: Vec<_> = stream::iter(ask)
+        .map(|(node, guest_type)| async move {
+            let list = client.guest_list(&node, guest_type).await;
+            (node, guest_type, list)
+        })
+        .buffered(PARALLEL)
+        .collect()
+        .await;
+    let mut listed = BTreeMap::new();
+    for (node, guest_type, list) in lists {
+        match list {
+            Ok(entries) => {
+                for entry in entries {
+                    listed.insert((node.clone(), guest_type, entry.vmid), entry);
+                }
+            }
+            Err(error) => {
+                world.nodes.insert(node, NodeState::Unreachable(format!("not readable: {error}")));
+            }
+        }
+    }
+    for row in rows {
+        let mut fact = GuestFact {
+            vmid: row.vmid,
+            guest_type: row.guest_type,
+            node: row.node.clone(),
+            name: row.name.clone(),
+            power: LivePower::Unknown,
+            template: row.template,
+            lock: row.lock.clone(),
+            tags: row.tags.clone(),
+            ha: row.ha_state.is_some(),
+        };
+        if let Some(entry) = listed.remove(&(row.node.clone(), row.guest_type, row.vmid)) {
+            fact.power = power(&entry.status);
+            fact.template = entry.template;
+            fact.name = entry.name.or(fact.name);
+            fact.lock = entry.lock.or(fact.lock);
+        }
+        world.guests.insert(row.vmid, fact);
+    }
+    // What only a node's list shows was made after the inventory was read.
+    for ((node, guest_type, vmid), entry) in listed {
+        world.guests.entry(vmid).or_insert_with(|| GuestFact {
+            vmid,
+            guest_type,
+            node,
+            name: entry.name,
+            power: power(&entry.status),
+            template: entry.template,
+            lock: entry.lock,
+            tags: entry.tags,
+            ha: false,
+        });
+    }
+    let trouble = world.nodes.iter().find_map(|(name, state)| match state {
+        NodeState::Unreachable(why) if index.allows(name) => Some(format!("node {name} is {why}")),
+        _ => None,
+    });
+    world.partial = trouble;
+}
+
+fn power(status: &str) -> LivePower {
+    match status {
+        "running" => LivePower::Running,
+        "stopped" => LivePower::Stopped,
+        "paused" => LivePower::Paused,
+        _ => LivePower::Unknown,
+    }
+}
+
+/// Configurations of desired and owned guests; what waits for a restart only where one runs.
+async fn guest_reads(client: &Client, index: &Index, owner_tag: &str, world: &mut World) {
+    let wanted: Vec<GuestFact> = world
+        .guests
+        .values()
+        .filter(|f| index.allows(&f.node) && world.nodes.get(&f.node) == Some(&NodeState::Online))
+        .filter(|f| index.vmids.contains_key(&f.vmid) || text::has_tag(&f.tags, owner_tag))
+        .cloned()
+        .collect();
+    let reads: Vec<(u32, Result<GuestRead, String>)> = stream::iter(wanted)
+        .map(|fact| {
+            let desired = index.vmids.contains_key(&fact.vmid);
+            async move { (fact.vmid, guest_read(client, &fact, desired).await.map_err(|e| e.to_string())) }
+        })
+        .buffer_unordered(PARALLEL)
+        .collect()
+        .await;
+    world.reads = reads.into_iter().collect();
+}
+
+/// One guest's configuration, its power, and with `pending` what waits for a restart.
+pub(crate) async fn guest_read(
+    client: &Client,
+    fact: &GuestFact,
+    pending: bool,
+) -> Result<GuestRead, PveError> {
+    let (node, guest_type, vmid) = (fact.node.as_str(), fact.guest_type, fact.vmid);
+    let config = client.guest_config(node, guest_type, vmid);
+    let runs = fact.power != LivePower::Stopped;
+    let waiting = async {
+        if pending && runs { client.guest_pending(node, guest_type, vmid).await } else { Ok(Vec::new()) }
+    };
+    let power = async {
+        if fact.power == LivePower::Unknown {
+            client.guest_status(node, guest_type, vmid).await.map(|status| status.power())
+        } else {
+            Ok(fact.power)
+        }
+    };
+    let (config, waiting, power) = futures::join!(config, waiting, power);
+    let config = config?;
+    let mut values = config.values;
+    for key in ["digest", "lock"] {
+        values.remove(key);
+    }
+    Ok(GuestRead {
+        live: LiveGuest {
+            node: fact.node.clone(),
+            vmid,
+            name: config.name,
+            power: power?,
+            template: config.template,
+            lock: config.lock,
+            values,
+            secrets_present: config.secrets_present,
+            pending: waiting?,
+            fresh_clone_of: None,
+        },
+        digest: config.digest,
+    })
+}
+
+/// Where a guest is now and what it looks like. `Ok(None)` = the cluster has no such vmid.
+pub(crate) async fn find_guest(
+    client: &Client,
+    vmid: u32,
+) -> Result<Option<(GuestFact, GuestRead)>, PveError> {
+    let inventory = client.inventory().await?;
+    let Some(row) = inventory.guests.into_iter().find(|g| g.vmid == vmid) else { return Ok(None) };
+    let fact = GuestFact {
+        vmid,
+        guest_type: row.guest_type,
+        node: row.node,
+        name: row.name,
+        power: LivePower::Unknown,
+        template: row.template,
+        lock: row.lock,
+        tags: row.tags,
+        ha: row.ha_state.is_some(),
+    };
+    match guest_read(client, &fact, true).await {
+        Ok(read) => {
+            let power = read.live.power;
+            Ok(Some((GuestFact { power, template: read.live.template, ..fact }, read)))
+        }
+        Err(error) if error.class == Class::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// One listing per (node, storage, content) that a desired artifact needs.
+async fn artifacts(client: &Client, index: &Index, world: &mut World) {
+    let mut wanted: BTreeMap<(String, String, String), BTreeSet<Placement>> = BTreeMap::new();
+    for r in index.resources.values() {
+        let (Identity::Artifact(placements), Target::Artifact { content, .. }) =
+            (&r.validated.identity, &r.target)
+        else {
+            continue;
+        };
+        for p in placements {
+            let carries = world.storage_on(&p.storage, &p.node).is_some_and(|s| s.content.contains(content));
+            if world.node_trouble(&p.node).is_none() && index.allows(&p.node) && carries {
+                wanted
+                    .entry((p.node.clone(), p.storage.clone(), content.clone()))
+                    .or_default()
+                    .insert(p.clone());
+            }
+        }
+    }
+    let lists: Vec<_> = stream::iter(wanted)
+        .map(|((node, storage, content), placements)| async move {
+            let list = client.storage_content(&node, &storage, &content).await;
+            (storage, content, placements, list)
+        })
+        .buffered(PARALLEL)
+        .collect()
+        .await;
+    for (storage, content, placements, list) in lists {
+        for p in placements {
+            let volid = format!("{storage}:{content}/{}", p.filename);
+            let fact = match &list {
+                Ok(volumes) => match volumes.iter().find(|v| v.volid == volid) {
+                    Some(volume) => {
+                        ArtifactFact { presence: Presence::Present, size: volume.size, why: None }
+                    }
+                    None => ArtifactFact { presence: Presence::Absent, size: None, why: None },
+                },
+                Err(error) => ArtifactFact {
+                    presence: Presence::Unknown,
+                    size: None,
+                    why: Some(format!("storage {storage} of node {} can't be listed: {error}", p.node)),
+                },
+            };
+            world.artifacts.insert((p, content.clone()), fact);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! From manifests and live facts to a plan. Pure and deterministic: no I/O, no clock, no async; the
+//! same input gives the same plan whatever order it came in.
+//!
+//! [`Index::build`] checks what can be told offline. [`Planner`] compares with a [`World`], the live
+//! facts of one cluster, and builds the actions; [`Planner::guest_again`] answers the executor when it
+//! needs a fresh plan for one guest.
+
+mod artifact;
+mod graph;
+mod guest;
+mod index;
+mod judge;
+mod planner;
+mod prune;
+mod world;
+
+pub use guest::GuestAgain;
+pub use index::{FailedResource, Index, Mode, Resource};
+pub use planner::{Options, Planner, SecretNames};
+pub use world::{ArtifactFact, GuestFact, GuestRead, Leftover, NodeState, World};

@@ -1,0 +1,31 @@
+//! Secrets: the wrapper type every secret travels in, and SOPS documents read and written in process.
+//!
+//! A document is read in one line of rooms: `yaml` (text to positioned tree), `metadata` (the `sops:`
+//! block), `identity` and `keys` (private keys to data key), `cipher` (one value), `document` (the walk that
+//! decrypts and computes the MAC), `decrypted` (look-ups). `edit` and `emit` write, `store` keeps files
+//! fresh, `program` hands documents for key services to the `sops` program.
+
+mod cipher;
+mod decrypted;
+mod document;
+mod edit;
+mod emit;
+mod error;
+mod identity;
+mod keys;
+mod metadata;
+mod program;
+mod scalar;
+mod secret;
+mod shamir;
+mod store;
+mod value;
+mod yaml;
+
+pub use decrypted::{CREDENTIALS, Decrypted, PASSWORDS, SSH_KEYS};
+pub use document::Document;
+pub use error::SopsError;
+pub use identity::IdentitySources;
+pub use secret::{MASK, Secret};
+pub use store::{ClusterSecrets, Loaded, Reload, SecretStore};
+pub use value::{Kind, Value};
