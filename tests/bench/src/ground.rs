@@ -1,0 +1,259 @@
+//! What a run stands on: repositories in temporary folders, the simulator and the real binary as processes of their
+//! own.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use proxops_sim::{Sim, SimOptions, seed};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Name of the cluster of every repository.
+pub const CLUSTER: &str = "fleet";
+
+/// The API token of every simulated cluster.
+pub fn token() -> String {
+    format!("{}={}", seed::TOKEN_ID, seed::TOKEN_SECRET)
+}
+
+/// A simulator in a process of its own, over plain HTTP.
+pub struct Served {
+    child: Child,
+    /// Such as `http://127.0.0.1:41234`.
+    pub url: String,
+}
+
+impl Served {
+    /// `fleet:<n>`, `empty` or `demo`, with tasks of this length.
+    pub fn start(world: &str, task: Duration) -> Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["serve", world, &task.as_millis().to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let out = child.stdout.take().context("no stdout")?;
+        let mut url = String::new();
+        BufReader::new(out).read_line(&mut url)?;
+        ensure!(!url.is_empty(), "the simulator did not start");
+        Ok(Self { child, url: url.trim().to_owned() })
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It ends when its stdin does.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// The simulator's side of [`Served::start`].
+pub async fn serve(world: &str, task_ms: &str) -> Result<()> {
+    let world = match world.split_once(':') {
+        Some((_, n)) => seed::fleet(n.parse()?).0,
+        None if world == "demo" => seed::demo(),
+        None => {
+            let mut world = seed::empty();
+            if let Some(storage) = world.storages.get_mut("local-lvm") {
+                storage.total = 1 << 50;
+            }
+            world
+        }
+    };
+    let task_duration = Some(Duration::from_millis(task_ms.parse()?));
+    let sim = Sim::start(world, SimOptions { task_duration, ..SimOptions::default() }).await?;
+    println!("{}", sim.url());
+    tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+    Ok(())
+}
+
+/// A repository with one cluster.
+pub struct Ground {
+    folder: tempfile::TempDir,
+}
+
+impl Ground {
+    /// One file for each manifest. `url` is the cluster's address, `config` further lines of its entry.
+    pub fn new(manifests: &[Value], url: &str, config: &[&str]) -> Result<Self> {
+        let ground = Self::bare()?;
+        let mut list = String::from("resources:\n");
+        for manifest in manifests {
+            let mut whole = manifest.clone();
+            if let Some(whole) = whole.as_object_mut() {
+                whole.insert("apiVersion".to_owned(), json!("proxops/v1alpha1"));
+            }
+            let name = manifest.pointer("/metadata/name").and_then(Value::as_str).context("no name")?;
+            ground.write(&format!("vm/{CLUSTER}/{name}.yaml"), &yaml(&whole))?;
+            list.push_str(&format!("  - ../../vm/{CLUSTER}/{name}.yaml\n"));
+        }
+        ground.write(&format!("clusters/{CLUSTER}/resources.yaml"), &list)?;
+        let mut text = format!("pve:\n  clusters:\n    {CLUSTER}:\n      base-url: {url}\n");
+        for line in config {
+            text.push_str(&format!("      {line}\n"));
+        }
+        ground.write(&format!("clusters/{CLUSTER}/config.yaml"), &text)?;
+        ground.git(&["init", "--quiet"])?;
+        Ok(ground)
+    }
+
+    /// The example repository, its cluster at `url`, all committed.
+    pub fn example(url: &str) -> Result<Self> {
+        let ground = Self::bare()?;
+        let from = workspace().join("examples/home-lab");
+        copy(&from, &ground.repo())?;
+        let config = ground.repo().join("clusters/lab/config.yaml");
+        let text = std::fs::read_to_string(&config)?;
+        let address = "https://pve.example.org:8006";
+        ensure!(text.contains(address), "the example's address changed");
+        std::fs::write(&config, text.replace(address, url))?;
+        ground.git(&["init", "--quiet"])?;
+        ground.git(&["add", "-A"])?;
+        let who = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"];
+        ground.git(&[&who[..], &["commit", "--quiet", "-m", "Example"]].concat())?;
+        Ok(ground)
+    }
+
+    fn bare() -> Result<Self> {
+        let ground = Self { folder: tempfile::tempdir()? };
+        std::fs::create_dir_all(ground.repo())?;
+        Ok(ground)
+    }
+
+    /// The tree.
+    pub fn repo(&self) -> PathBuf {
+        self.folder.path().join("repo")
+    }
+
+    /// Journal and compiled kinds.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn write(&self, path: &str, text: &str) -> Result<()> {
+        let file = self.repo().join(path);
+        std::fs::create_dir_all(file.parent().context("no folder")?)?;
+        Ok(std::fs::write(file, text)?)
+    }
+
+    /// Runs git in the tree.
+    pub fn git(&self, words: &[&str]) -> Result<()> {
+        let output = Command::new("git").args(words).current_dir(self.repo()).output()?;
+        ensure!(output.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    }
+
+    /// The real binary in the tree, in an environment of its own.
+    pub fn proxops(&self, words: &[&str]) -> Result<Command> {
+        let mut command = Command::new(binary()?);
+        command
+            .args(words)
+            .arg("--data-dir")
+            .arg(self.data())
+            .current_dir(self.repo())
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("PROXOPS_PVE_TOKEN_VALUE", token())
+            .stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// Runs it; it must succeed. The time of the whole process, and its output.
+    pub fn run(&self, words: &[&str]) -> Result<(Duration, Output)> {
+        let mut command = self.proxops(words)?;
+        let started = Instant::now();
+        let output = command.output()?;
+        let took = started.elapsed();
+        if !output.status.success() {
+            let (out, err) =
+                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            let start: String = out.chars().take(2000).collect();
+            bail!("proxops {} ended with {}\n{start}{err}", words.join(" "), output.status);
+        }
+        Ok((took, output))
+    }
+
+    /// `diff` must find nothing at all, else the figures mean something else.
+    pub fn converged(&self) -> Result<()> {
+        self.run(&["diff", "--exit-code"]).map(|_| ()).context("the fleet is not converged")
+    }
+}
+
+/// A document in block style, as people write it: a JSON scalar is a YAML scalar.
+fn yaml(value: &Value) -> String {
+    let mut text = String::new();
+    block(value, 0, &mut text);
+    text
+}
+
+fn block(value: &Value, depth: usize, text: &mut String) {
+    let pad = "  ".repeat(depth);
+    let child = |value: &Value, text: &mut String| match value {
+        Value::Object(_) | Value::Array(_) => {
+            text.push('\n');
+            block(value, depth + 1, text);
+        }
+        scalar => text.push_str(&format!(" {scalar}\n")),
+    };
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+            text.push_str(&format!("{pad}{key}:"));
+            child(value, text);
+        }),
+        Value::Array(items) => items.iter().for_each(|item| {
+            text.push_str(&format!("{pad}-"));
+            child(item, text);
+        }),
+        scalar => text.push_str(&format!("{pad}{scalar}\n")),
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// The top folder of the workspace.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// The `proxops` binary beside this one.
+fn binary() -> Result<PathBuf> {
+    Ok(std::env::current_exe()?.with_file_name("proxops"))
+}
+
+/// Builds the `proxops` binary in this one's own profile: cargo builds no binary of another package by itself.
+pub fn build_binary() -> Result<()> {
+    if std::env::var_os("CARGO").is_none() && binary()?.exists() {
+        return Ok(());
+    }
+    let folder = binary()?;
+    let folder = folder.parent().context("no folder")?;
+    let profile = match folder.file_name().and_then(|n| n.to_str()) {
+        Some("debug") | None => "dev",
+        Some(name) => name,
+    };
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(workspace()).args([
+        "build",
+        "--quiet",
+        "--locked",
+        "-p",
+        "proxops",
+        "--profile",
+        profile,
+    ]);
+    let status = cargo.arg("--target-dir").arg(folder.parent().context("no target folder")?).status()?;
+    ensure!(status.success(), "the proxops binary could not be built");
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Figures to hold: one line for each, its bound and PASS or MISS. Ratios are of times taken in one run, because
+//! machines differ and are noisy.
+//!
+//! `bench` runs everything, `bench plan drift` only these parts. Exit code 1 if a bound is missed.
+
+mod compile;
+mod cycle;
+mod example;
+mod fetch;
+mod ground;
+mod live;
+mod native;
+mod plan;
+mod report;
+
+use anyhow::{Result, ensure};
+use report::Row;
+use std::process::ExitCode;
+
+/// Parts, in the order of the table.
+const PARTS: [&str; 7] = ["drift", "plan", "cycle", "apply", "example", "memory", "compile"];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let result = runtime.map_err(anyhow::Error::from).and_then(|runtime| match words.as_slice() {
+        [serve, world, task_ms] if serve == "serve" => {
+            runtime.block_on(ground::serve(world, task_ms)).map(|()| true)
+        }
+        words => runtime.block_on(measure(words)),
+    });
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+async fn measure(words: &[String]) -> Result<bool> {
+    let wrong = words.iter().find(|word| !PARTS.contains(&word.as_str()));
+    ensure!(wrong.is_none(), "there is no part {wrong:?}; there are {}", PARTS.join(", "));
+    // Fails only if it is set already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    ground::build_binary()?;
+    let mut held = true;
+    for part in PARTS.into_iter().filter(|part| words.is_empty() || words.iter().any(|word| word == part)) {
+        match rows(part).await {
+            Ok(rows) => rows.iter().for_each(|row| held &= row.print()),
+            Err(error) => {
+                println!("FAIL {part}: {error:#}");
+                held = false;
+            }
+        }
+    }
+    Ok(held)
+}
+
+async fn rows(part: &str) -> Result<Vec<Row>> {
+    match part {
+        "drift" => plan::drift(),
+        "plan" => plan::plans(),
+        "cycle" => cycle::no_op().await,
+        "apply" => cycle::apply().await,
+        "example" => example::rows().await,
+        "memory" => cycle::memory().await,
+        _ => compile::rows(),
+    }
+}

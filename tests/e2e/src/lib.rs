@@ -1,0 +1,16 @@
+//! The bench of the end-to-end tests: a repository in a temporary folder, the PVE simulator on loopback, and the
+//! real `proxops` binary between them, in an environment of its own.
+//!
+//! Every run is checked for two things that must never happen: a panic, and a secret in the output.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bench;
+mod build;
+mod run;
+mod schema;
+
+pub use bench::{Bench, CLUSTER};
+pub use build::{binary, hostile_kind, root};
+pub use run::Run;
+pub use schema::{builtin_kinds, field_paths};

@@ -1,0 +1,138 @@
+//! The table of docs/contributors.md: which room may use which. A new edge is a decision, so it fails here first.
+
+use proxops_e2e::root;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// Room to the rooms it may import, of the table in docs/contributors.md, and all rooms in their order there.
+fn table() -> BTreeMap<String, BTreeSet<String>> {
+    let text = std::fs::read_to_string(root().join("docs/contributors.md")).unwrap();
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    let cells: Vec<(String, String)> = rows
+        .map(|row| {
+            let mut cells = row.split('|').map(str::trim);
+            let room = cells.next().unwrap_or_default().trim_end_matches('`').to_owned();
+            (room, cells.nth(1).unwrap_or_default().to_owned())
+        })
+        .collect();
+    assert!(cells.len() >= 10, "docs/contributors.md has no table of rooms: {cells:?}");
+    let names: Vec<&String> = cells.iter().map(|(room, _)| room).collect();
+    let mut allowed = BTreeMap::new();
+    for (i, (room, may)) in cells.iter().enumerate() {
+        let rooms: BTreeSet<String> = match may.as_str() {
+            "-" => BTreeSet::new(),
+            "all" => names.iter().filter(|n| **n != room).map(|n| (*n).clone()).collect(),
+            "all above" => names[..i].iter().map(|n| (*n).clone()).collect(),
+            list => list.split(", ").map(str::to_owned).collect(),
+        };
+        for name in &rooms {
+            assert!(
+                names.contains(&name),
+                "docs/contributors.md: {room} may import {name}, which is no room"
+            );
+        }
+        allowed.insert(room.clone(), rooms);
+    }
+    allowed
+}
+
+/// Of one workspace package: its folder, such as `host/pve`, and (folder, "normal" | "build" | "dev") of what it uses.
+fn edges() -> BTreeMap<String, BTreeSet<(String, String)>> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(root()).args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let top = metadata["workspace_root"].as_str().unwrap();
+    let inside = |path: &str| path.strip_prefix(top).map(|p| p.trim_matches('/').to_owned());
+    let packages = metadata["packages"].as_array().unwrap();
+    packages
+        .iter()
+        .map(|package| {
+            let folder = inside(package["manifest_path"].as_str().unwrap()).unwrap();
+            let used = package["dependencies"].as_array().unwrap().iter().filter_map(|d| {
+                let kind = d["kind"].as_str().unwrap_or("normal").to_owned();
+                Some((inside(d["path"].as_str()?)?, kind))
+            });
+            (folder.trim_end_matches("/Cargo.toml").to_owned(), used.collect())
+        })
+        .collect()
+}
+
+/// Why an edge may not be there.
+fn objection(
+    from: &str,
+    to: &str,
+    kind: &str,
+    table: &BTreeMap<String, BTreeSet<String>>,
+) -> Option<&'static str> {
+    let room = |path: &str| path.strip_prefix("host/").map(str::to_owned);
+    if to.starts_with("tests/") {
+        return Some("nothing is built on a test crate");
+    }
+    if from.starts_with("tests/") {
+        return None;
+    }
+    match (room(from), room(to)) {
+        (Some(from), Some(to)) => {
+            let listed = table.get(&from).is_some_and(|may| may.contains(&to));
+            // A test may use the simulator, which knows nothing of the host.
+            let tested = kind == "dev" && to == "sim";
+            // The built-in kinds are described when they are built.
+            let built = kind == "build" && from == "builtin" && to == "model";
+            (!listed && !tested && !built).then_some("the table of docs/contributors.md does not list it")
+        }
+        (Some(from), None) => {
+            let built = kind == "build" && from == "builtin";
+            // A measurement compares components with the same code, native.
+            let measured = kind == "dev" && from == "kinds";
+            (!built && !measured).then_some("the host reaches kinds through WebAssembly only")
+        }
+        (None, Some(_)) => Some("a kind is WebAssembly and knows nothing of the host"),
+        (None, None) => {
+            let shared = ["kinds/sdk", "kinds/qemu", "kinds/container", "kinds/artifact"].contains(&to);
+            (!shared).then_some("kinds share the SDK and the three crates of a target")
+        }
+    }
+}
+
+#[test]
+fn workspace_crates_use_each_other_as_the_table_of_the_house_says() {
+    let table = table();
+    let edges = edges();
+    let mut bad = Vec::new();
+    for (from, used) in &edges {
+        if let Some(room) = from.strip_prefix("host/") {
+            assert!(table.contains_key(room), "docs/contributors.md has no row for host/{room}");
+        }
+        for (to, kind) in used {
+            if let Some(why) = objection(from, to, kind, &table) {
+                bad.push(format!("{from} -> {to} ({kind}): {why}"));
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{bad:#?}");
+    for room in table.keys() {
+        assert!(
+            edges.contains_key(&format!("host/{room}")),
+            "docs/contributors.md names host/{room}, which is not there"
+        );
+    }
+}
+
+#[test]
+fn the_rule_objects_to_what_it_is_there_for() {
+    let table = table();
+    let objects = |from, to, kind| objection(from, to, kind, &table).is_some();
+    assert!(objects("host/model", "host/pve", "normal"));
+    assert!(objects("host/plan", "host/kinds", "normal"));
+    assert!(objects("host/plan", "host/kinds", "dev"));
+    assert!(objects("host/exec", "host/sim", "normal"));
+    assert!(objects("host/plan", "kinds/qemu", "normal"));
+    assert!(objects("kinds/qemu", "host/model", "normal"));
+    assert!(objects("host/cli", "tests/e2e", "dev"));
+    assert!(objects("kinds/vm", "kinds/iso", "normal"));
+    assert!(!objects("host/exec", "host/sim", "dev"));
+    assert!(!objects("host/daemon", "host/plan", "normal"));
+}

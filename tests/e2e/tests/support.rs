@@ -1,0 +1,46 @@
+//! Manifests that several subjects use.
+
+use serde_json::{Value, json};
+
+/// `a` with everything of `b` laid over it: maps are merged, all else is replaced, null removes.
+pub fn merge(a: &mut Value, b: &Value) {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            for (key, value) in b {
+                if value.is_null() {
+                    a.remove(key);
+                } else {
+                    merge(a.entry(key.clone()).or_insert(Value::Null), value);
+                }
+            }
+        }
+        (a, b) => *a = b.clone(),
+    }
+}
+
+/// A manifest.
+pub fn manifest(kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "proxops/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec})
+}
+
+/// A small stopped VM on pve01 with `over` laid over its spec.
+pub fn vm(name: &str, vmid: u32, over: Value) -> Value {
+    let mut spec = json!({
+        "node": "pve01",
+        "vmid": vmid,
+        "state": "stopped",
+        "memory": "512MiB",
+        "cpu": {"type": "host", "cores": 2},
+        "disks": [{"interface": "scsi0", "controller": "virtio-scsi-single", "storage": "local-lvm", "size": "1GiB"}],
+        "networks": [{"slot": "net0", "bridge": "vmbr0"}],
+    });
+    merge(&mut spec, &over);
+    manifest("VM", name, spec)
+}
+
+/// An ISO of pve01.
+pub fn iso(name: &str) -> Value {
+    let file = format!("{name}.iso");
+    let url = format!("https://images.example.org/{file}");
+    manifest("ISO", name, json!({"node": "pve01", "storage": "local", "filename": file, "url": url}))
+}

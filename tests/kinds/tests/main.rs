@@ -1,0 +1,7 @@
+//! The built-in kinds against the simulator.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod complete;
+mod matrix;
+mod property;
+mod pve;
