@@ -1,0 +1,31 @@
+# Two commands matter: `make demo` and `make test`. Both build what they need.
+
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+PROXOPS := $(TARGET)/debug/proxops
+
+.PHONY: demo test build bench install lint targets
+
+demo: build
+	$(PROXOPS) demo
+
+test: targets
+	$(CARGO) test --locked --workspace
+
+build: targets
+	$(CARGO) build --locked -p proxops
+
+bench: targets
+	$(CARGO) run --locked --release -p proxops-bench
+
+install: targets
+	$(CARGO) install --locked --path host/cli
+
+lint: targets
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+# The built-in kinds are WebAssembly; so are those that the tests build.
+targets:
+	@rustup target add wasm32-unknown-unknown wasm32-wasip2 >/dev/null 2>&1 || \
+	  { echo "rustup target add wasm32-unknown-unknown wasm32-wasip2 failed; is rustup installed?" >&2; exit 1; }
