@@ -1,6 +1,6 @@
 //! Whether a component is a good kind: the conformance kit (`proxops kinds test`).
 //!
-//! [`test`] takes what is known of a file and asks the kind itself: its description, its examples, every
+//! [`test()`] takes what is known of a file and asks the kind itself: its description, its examples, every
 //! field of its schema, and much that no honest host would send. Objects are made in the simulator, in
 //! this process, without HTTP. Same component, same report, but for the time of the longest call.
 //!

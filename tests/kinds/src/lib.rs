@@ -1,6 +1,6 @@
 //! The built-in kinds against the simulator: natively, in one process, with a logical clock.
 //!
-//! Rooms: [`draw`] random choices from a seed; [`vm`], [`ct`] and [`file`] random manifests; [`lab`] a
+//! Rooms: [`draw`] random choices from a seed; [`vm`], [`ct`] and `file` random manifests; [`lab`] a
 //! cluster and a kind's steps as requests; [`oracle`] what a manifest can't change; [`converge`] the
 //! properties; [`mix`] mixed manifests and small counterexamples; [`schema`] the fields of a kind.
 
