@@ -14,7 +14,7 @@ pub enum Severity {
     Info,
 }
 
-/// A place in a file. Lines and columns count from 1; 0 = the file as a whole.
+/// A place in a file. Lines and columns count from 1; 0 = a folder, which has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Location {
     /// Relative to the repository's root, with forward slashes.

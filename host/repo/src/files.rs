@@ -25,6 +25,11 @@ pub(crate) fn whole_file(file: &str) -> Location {
     Location { file: file.to_owned(), line: 1, column: 1 }
 }
 
+/// A folder, which has no lines.
+pub(crate) fn folder(path: &str) -> Location {
+    Location { file: path.to_owned(), line: 0, column: 0 }
+}
+
 /// Reads and parses a file. One that cannot be read is a stream with that problem.
 pub(crate) fn read(path: &Path) -> Stream {
     match bytes(path) {

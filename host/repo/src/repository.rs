@@ -3,7 +3,7 @@
 use crate::{
     cluster::{self, ClusterConfig},
     composition::{self, Listed},
-    files::{self, repo_path, whole_file},
+    files::{self, folder, repo_path, whole_file},
     git::{self, GitState},
     kinds::KindTable,
     manifest::{self, ManifestDoc},
@@ -250,7 +250,7 @@ impl Loader<'_> {
             found.push(Found { name, config, listed });
         }
         if found.is_empty() && !self.diagnostics.iter().any(Diagnostic::is_error) {
-            let error = Diagnostic::error(whole_file("clusters"), "no-clusters", "no cluster is configured");
+            let error = Diagnostic::error(folder("clusters"), "no-clusters", "no cluster is configured");
             self.diagnostics.push(error.with_help("add clusters/<name>/config.yaml and resources.yaml"));
         }
         found
@@ -278,7 +278,7 @@ impl Loader<'_> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return names,
             Err(error) => {
                 let message = format!("the folder cannot be read: {error}");
-                self.diagnostics.push(Diagnostic::error(whole_file("clusters"), "unreadable-file", message));
+                self.diagnostics.push(Diagnostic::error(folder("clusters"), "unreadable-file", message));
                 return names;
             }
         };
@@ -287,7 +287,7 @@ impl Loader<'_> {
             if entry.file_name().to_str().is_some_and(is_cluster_name) {
                 names.insert(name);
             } else if !name.starts_with('.') {
-                self.bad_cluster_name(&name, whole_file(&format!("clusters/{name}")));
+                self.bad_cluster_name(&name, folder(&format!("clusters/{name}")));
             }
         }
         names

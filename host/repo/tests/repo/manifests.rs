@@ -163,7 +163,7 @@ fn one_file_may_hold_several_manifests_and_empty_documents() {
 #[test]
 fn a_file_without_a_manifest_is_an_error() {
     for text in ["", "---\n---\n", "# nothing\n"] {
-        assert_eq!(tree(text).places(), ["vm/lab/web.yaml empty-file"], "{text:?}");
+        assert_eq!(tree(text).places(), ["vm/lab/web.yaml:1:1 empty-file"], "{text:?}");
     }
     assert_eq!(places("[]\n"), ["1:1 wrong-type"]);
     assert_eq!(places("just text\n"), ["1:1 wrong-type"]);

@@ -174,7 +174,7 @@ fn both_forms_of_a_token_at_once_are_an_error_that_names_both_places_and_no_valu
 
 #[test]
 fn a_file_with_another_ending_or_several_documents_is_not_passed_over() {
-    assert_eq!(Tree::lab().with("proxops.yml", "").places(), ["proxops.yml misnamed-file"]);
+    assert_eq!(Tree::lab().with("proxops.yml", "").places(), ["proxops.yml:1:1 misnamed-file"]);
     let tree = Tree::lab().with("proxops.yaml", "log: {level: info}\n---\nlisten: x\n");
     assert_eq!(tree.places(), ["proxops.yaml:3:1 several-documents"]);
     assert_eq!(Tree::lab().with("proxops.yaml", "just text\n").places(), ["proxops.yaml:1:1 wrong-type"]);

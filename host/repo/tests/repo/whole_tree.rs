@@ -132,7 +132,7 @@ fn a_dozen_mistakes_give_a_dozen_diagnostics() {
             ("clusters/lab/resources.yaml:4:5 no-such-file", "lab"),
             ("clusters/lab/resources.yaml:5:5 wrong-folder", "lab"),
             ("clusters/lab/resources.yaml:6:5 listed-twice", "lab"),
-            ("clusters/new/resources.yaml no-cluster-config", "new"),
+            ("clusters/new/resources.yaml:1:1 no-cluster-config", "new"),
             ("clusters/prod/resources.yaml:5:5 not-yaml", "prod"),
             ("iso/prod/f.yaml:1:4 not-utf8", "prod"),
             ("lxc/lab/d.yaml:2:1 yaml-syntax", "lab"),
