@@ -131,8 +131,29 @@ pub enum KindsCommand {
         #[arg(value_name = "KIND|FILE")]
         what: String,
     },
+    /// Write a kind to start from, with the contract and the library beside it.
+    New {
+        /// The kind's name: a letter, then letters and digits.
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// What it is written in.
+        #[arg(long, value_enum, default_value = "rust")]
+        language: Language,
+        /// Where the folder kind-<name> is made.
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        dir: PathBuf,
+    },
     /// Check that components keep the rules of the kind contract, against the simulator.
     Test(TestArgs),
+}
+
+/// What a kind is written in.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// With the library `proxops-kind`.
+    Rust,
+    /// Against the contract alone.
+    Python,
 }
 
 /// Of `kinds test`.

@@ -2,17 +2,19 @@
 
 use crate::replan::ClusterReplanner;
 use crate::status::status;
-use crate::{ClusterStatus, Vault, compose, connect, load};
+use crate::{ClusterStatus, Vault, compose, connect, load, objects};
 use anyhow::Context as _;
 use proxops_exec::{
-    Cancel, ClusterLock, ExecEnv, HistoryFilter, Journal, Limits, Progress, Timing, execute, resume,
+    Cancel, ClusterLock, ExecEnv, HistoryFilter, Journal, Limits as Parallel, Progress, Timing, execute,
+    resume,
 };
-use proxops_kinds::{Kinds, Session, Sources};
+use proxops_kinds::{Kinds, Limits, Session, Sources};
 use proxops_model::Diagnostic;
+use proxops_model::object::Grants;
 use proxops_model::plan::ClusterPlan;
 use proxops_plan::{Index, Leftover, Options, Planner, World};
 use proxops_pve::{Client, Mode};
-use proxops_repo::{Cluster, KindTable, LoadOptions, Reconcile, Repository, Settings, Workspace};
+use proxops_repo::{Cluster, KindLimits, KindTable, LoadOptions, Reconcile, Repository, Settings, Workspace};
 use proxops_secrets::{ClusterSecrets, IdentitySources};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,7 +69,25 @@ pub fn kind_sources(root: Option<&Path>, settings: &Settings, kinds_dir: Option<
     folders.extend([settings.data_dir.join("kinds"), PathBuf::from("/etc/proxops/kinds")]);
     folders.extend(kinds_dir.map(Path::to_path_buf));
     let pins = settings.kinds.iter().filter_map(|k| Some((k.kind.clone(), k.sha256.clone()?))).collect();
-    Sources { builtin: true, folders, files: Vec::new(), pins }
+    let files = settings.kinds.iter().filter_map(|k| k.file.clone()).collect();
+    let limits = settings.kinds.iter().filter(|k| k.limits != KindLimits::default());
+    let limits = limits.map(|k| (k.kind.clone(), own_limits(&k.limits))).collect();
+    Sources { builtin: true, folders, files, pins, limits }
+}
+
+/// The standard limits with what an entry of `kinds` says instead.
+fn own_limits(own: &KindLimits) -> Limits {
+    let all = Limits::standard();
+    Limits {
+        memory: own.memory.unwrap_or(all.memory),
+        fuel: own.fuel.unwrap_or(all.fuel),
+        deadline: own.deadline.unwrap_or(all.deadline),
+        output_bytes: own.output_bytes.unwrap_or(all.output_bytes),
+        output_items: own.output_items.unwrap_or(all.output_items),
+        table_elements: own.table_elements.unwrap_or(all.table_elements),
+        instances: own.instances.unwrap_or(all.instances),
+        ..all
+    }
 }
 
 impl Process {
@@ -86,7 +106,7 @@ impl Process {
         let settings = &workspace.settings;
         let sources = kind_sources(Some(&workspace.root), settings, kinds_dir);
         let cache = settings.data_dir.join("cache").join("kinds");
-        let kinds = Kinds::load(&sources, proxops_kinds::Limits::standard(), Some(&cache))?;
+        let kinds = Kinds::load(&sources, Limits::standard(), Some(&cache))?;
         let table = KindTable::from_infos(kinds.infos());
         let repository = workspace.load(&table, options);
         let used: std::collections::BTreeSet<&str> =
@@ -159,7 +179,10 @@ impl Process {
             Wish::Look => (None, None, looked_up(data_dir, &cluster.name)),
         };
         let owner_tag = &config.reconcile.owner_tag;
+        let settings = &self.repository.settings;
+        let grants = Grants::new(settings.kinds.iter().map(|k| (k.kind.clone(), k.allow.clone())));
         let mut world = load::load(&client, &index, owner_tag).await?;
+        objects::load(&client, &index, self.kinds.infos(), &grants, owner_tag, &mut world).await;
         world.leftovers = resumed
             .owed
             .iter()
@@ -177,6 +200,7 @@ impl Process {
         let options = Options {
             prune_budget: config.reconcile.prune_budget,
             owner_tag: owner_tag.clone(),
+            grants,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
         };
         let world = Arc::new(world);
@@ -228,7 +252,7 @@ impl Process {
             replanner: Arc::clone(&run.replanner) as Arc<dyn proxops_exec::Replanner>,
             secrets: Arc::new(run.vault.clone()),
             progress,
-            limits: Limits {
+            limits: Parallel {
                 cluster: run.reconcile.concurrency.cluster as usize,
                 node: run.reconcile.concurrency.node as usize,
             },

@@ -5,6 +5,7 @@ mod compose;
 mod connect;
 mod cycle;
 mod load;
+mod objects;
 mod replan;
 mod status;
 mod vault;

@@ -1,12 +1,14 @@
-//! Answers the executor when it needs a fresh plan for one guest.
+//! Answers the executor when it needs a fresh plan for one guest or object, or the path of a call.
 
-use crate::load;
+use crate::{load, objects};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use proxops_exec::{Replanned, Replanner};
+use proxops_exec::{CallTarget, Replanned, Replanner};
+use proxops_model::kind::{KindSet as _, ObjectId, ObjectTarget, Pairs, Target};
+use proxops_model::object::{self, Proof};
 use proxops_model::plan::{Action, Subject};
-use proxops_model::{ResourceId, text};
-use proxops_plan::{Index, Options, Planner, World};
+use proxops_model::{ResourceId, Verb, text};
+use proxops_plan::{Again, Index, ObjectRead, Options, Planner, World};
 use proxops_pve::Client;
 use std::sync::Arc;
 
@@ -31,10 +33,39 @@ impl Replanner for ClusterReplanner {
             match (&action.subject, action.vmid) {
                 (Some(Subject::Guest { .. }), Some(vmid)) => self.guest(action, vmid, fresh_clone_of).await,
                 (Some(Subject::Artifact { content }), _) => self.artifact(action, content).await,
+                (Some(Subject::Object { id }), _) => self.object(action, id).await,
                 _ => Err(format!("{} can't be read again", action.resource())),
             }
         }
         .boxed()
+    }
+
+    fn resolve_call(&self, action: &Action, operation: &str, vars: &Pairs) -> Result<CallTarget, String> {
+        let (target, id) = self.target(action)?;
+        let write = target
+            .writes
+            .iter()
+            .find(|w| w.name == operation)
+            .ok_or_else(|| format!("kind {} declares no operation \"{operation}\"", action.kind))?;
+        let path = object::path(write, id, vars)?;
+        if !self.options.grants.allow(&action.kind, &path) {
+            return Err(format!("kind {} was not granted {path}; nothing was sent", action.kind));
+        }
+        let (method, digest) = (write.method, write.digest);
+        let id = write.id_param.clone().map(|param| (param, id.id.clone()));
+        Ok(CallTarget { method, path, id, digest })
+    }
+}
+
+fn replanned(again: Again, digest: Option<String>, node: Option<String>) -> Replanned {
+    Replanned {
+        present: true,
+        matches: again.matches,
+        digest,
+        steps: again.steps,
+        changes: again.changes,
+        blocked: again.blocked,
+        node,
     }
 }
 
@@ -57,24 +88,52 @@ impl ClusterReplanner {
             return Ok(Replanned { present: true, matches: ours, digest, node, ..Replanned::default() });
         }
         read.live.fresh_clone_of = fresh_clone_of.cloned();
+        let again = self.ask(move |planner, world| planner.guest_again(&id, &fact, &read, world)).await?;
+        Ok(replanned(again, digest, node))
+    }
+
+    /// An object kind's target, and the object of an action.
+    fn target<'a>(&'a self, action: &'a Action) -> Result<(&'a ObjectTarget, &'a ObjectId), String> {
+        let kind = self.kinds.get(&action.kind).map(|kind| &kind.info().target);
+        match (kind, &action.subject) {
+            (Some(Target::Object(target)), Some(Subject::Object { id })) => Ok((target, id)),
+            _ => Err(format!("{} is no object of a kind that is loaded", action.resource())),
+        }
+    }
+
+    async fn object(&self, action: &Action, id: &ObjectId) -> Result<Replanned, String> {
+        let (target, _) = self.target(action)?;
+        let resource = action.resource();
+        let grants = &self.options.grants;
+        let found = objects::find(&self.client, grants, &resource, target, id).await?;
+        let Some(read) = found else { return Ok(Replanned::default()) };
+        let (digest, node) = (read.digest.clone(), action.node.clone());
+        if action.verb == Verb::Delete {
+            let ObjectRead { live, .. } = &read;
+            let tag = &self.options.owner_tag;
+            let matches = match object::proof(&target.ownership, &action.kind, tag, &live.row, &live.values) {
+                Proof::Ours(name) => name.is_none_or(|name| name == action.name),
+                _ => false,
+            };
+            return Ok(Replanned { present: true, matches, digest, node, ..Replanned::default() });
+        }
+        let again = self.ask(move |planner, world| planner.object_again(&resource, &read, world)).await?;
+        Ok(replanned(again, digest, node))
+    }
+
+    /// A kind's call is CPU work with a deadline of its own.
+    async fn ask(
+        &self,
+        question: impl FnOnce(&Planner<'_>, &World) -> Again + Send + 'static,
+    ) -> Result<Again, String> {
         let (index, kinds, vault) = (Arc::clone(&self.index), Arc::clone(&self.kinds), self.vault.clone());
         let (options, world) = (self.options.clone(), Arc::clone(&self.world));
-        // A kind's call is CPU work with a deadline of its own.
-        let again = tokio::task::spawn_blocking(move || {
+        tokio::task::spawn_blocking(move || {
             let planner = Planner { index: &index, kinds: &*kinds, secrets: &vault, options: &options };
-            planner.guest_again(&id, &fact, &read, &world)
+            question(&planner, &world)
         })
         .await
-        .map_err(|e| format!("planning again failed: {e}"))?;
-        Ok(Replanned {
-            present: true,
-            matches: again.matches,
-            digest,
-            steps: again.steps,
-            changes: again.changes,
-            blocked: again.blocked,
-            node,
-        })
+        .map_err(|e| format!("planning again failed: {e}"))
     }
 
     /// A download is done when its copies are listed.

@@ -147,6 +147,8 @@ pub struct CallTarget {
     pub path: String,
     /// Parameter and value of the id, where the path does not carry it.
     pub id: Option<(String, String)>,
+    /// PVE takes a digest with this call.
+    pub digest: bool,
 }
 
 /// Looks a secret up by the name that a parameter carries.

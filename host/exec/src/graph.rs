@@ -88,6 +88,8 @@ struct Graph<'a> {
     /// Waiting actions in the order in which they would start.
     waiting: BTreeSet<(u32, usize)>,
     guests: BTreeSet<u32>,
+    /// Kinds with an object in the making: their objects share one file of PVE and its digest.
+    objects: BTreeSet<&'a str>,
     nodes: BTreeMap<&'a str, usize>,
     running: usize,
 }
@@ -104,6 +106,7 @@ impl<'a> Graph<'a> {
             states: actions.iter().map(|_| State::Waiting).collect(),
             waiting: actions.iter().enumerate().map(|(index, action)| (level(action), index)).collect(),
             guests: BTreeSet::new(),
+            objects: BTreeSet::new(),
             nodes: BTreeMap::new(),
             running: 0,
         }
@@ -121,6 +124,7 @@ impl<'a> Graph<'a> {
         *self.states.get_mut(index)? = State::Running;
         self.running += 1;
         self.guests.extend(guests_of(action));
+        self.objects.extend(object_kind(action));
         if let Some(node) = action.node.as_deref() {
             *self.nodes.entry(node).or_default() += 1;
         }
@@ -132,6 +136,7 @@ impl<'a> Graph<'a> {
         let on_node = action.node.as_deref().and_then(|node| self.nodes.get(node)).copied().unwrap_or(0);
         on_node < self.limits.node
             && guests_of(action).all(|vmid| !self.guests.contains(&vmid))
+            && object_kind(action).is_none_or(|kind| !self.objects.contains(kind))
             && action.after.iter().all(|id| self.outcome(id) == Some(Outcome::Ok))
     }
 
@@ -147,6 +152,9 @@ impl<'a> Graph<'a> {
         self.running = self.running.saturating_sub(1);
         for vmid in guests_of(action) {
             self.guests.remove(&vmid);
+        }
+        if let Some(kind) = object_kind(action) {
+            self.objects.remove(kind);
         }
         if let Some(count) = action.node.as_deref().and_then(|node| self.nodes.get_mut(node)) {
             *count = count.saturating_sub(1);
@@ -233,6 +241,11 @@ fn guests_of(action: &Action) -> impl Iterator<Item = u32> {
         _ => None,
     });
     action.vmid.into_iter().chain(source)
+}
+
+/// The kind of an action on an object.
+fn object_kind(action: &Action) -> Option<&str> {
+    matches!(action.subject, Some(Subject::Object { .. })).then_some(action.kind.as_str())
 }
 
 /// A clone that this plan found nothing left to do for is complete.

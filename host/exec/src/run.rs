@@ -328,7 +328,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn not_as_wanted(&self, changes: &[Change]) -> String {
+    pub(crate) fn not_as_wanted(&self, changes: &[Change]) -> String {
         let fields: Vec<String> = changes
             .iter()
             .map(|change| {

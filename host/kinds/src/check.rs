@@ -123,9 +123,7 @@ pub(crate) fn key(text: &str) -> Checked {
 
 /// Something that becomes one segment of an API path: nothing that could end or leave the segment.
 pub(crate) fn segment(what: &str, text: &str) -> Checked {
-    let bad =
-        |c: char| matches!(c, '/' | '\\' | '%' | '?' | '#' | ';') || !c.is_ascii() || c.is_ascii_control();
-    if text.is_empty() || text == "." || text == ".." || text.len() > 255 || text.contains(bad) {
+    if !proxops_model::object::is_segment(text) {
         refuse!("its {what} {} can't stand in an API path", quote(text));
     }
     Ok(())

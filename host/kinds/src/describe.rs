@@ -99,6 +99,16 @@ fn object_target(target: &ObjectTarget) -> Checked {
         if target.writes.iter().take(index).any(|w| w.name == write.name) {
             refuse!("its operation {} is declared twice", quote(&write.name));
         }
+        // a write that does not carry the id could reach any object
+        if !write.path.contains("{id}") && write.id_param.is_none() {
+            refuse!(
+                "its operation {} carries the object's id neither in its path nor as id-param",
+                quote(&write.name)
+            );
+        }
+        if write.name == "delete" && write.method != Method::Delete {
+            refuse!("its operation \"delete\" is not a DELETE");
+        }
         // only the host deletes the object itself; a kind may delete parts that lie below it
         let below = write.path.strip_prefix(&target.read.path).is_some_and(|rest| rest.starts_with('/'));
         let confined = below && target.read.path.contains("{id}");
@@ -109,6 +119,9 @@ fn object_target(target: &ObjectTarget) -> Checked {
                 target.read.path
             );
         }
+    }
+    if target.list.path.contains("{id}") {
+        refuse!("its list {} needs the id of one object", quote(&target.list.path));
     }
     crate::check::key(&target.id_field)?;
     match &target.ownership {
@@ -176,7 +189,8 @@ mod tests {
             name: name.into(),
             method,
             path: path.into(),
-            id_param: None,
+            id_param: Some("id".into()),
+            digest: false,
         };
         let target = ObjectTarget {
             list: operation("list", Method::Get, "/cluster/things"),
@@ -230,6 +244,20 @@ mod tests {
     }
 
     #[test]
+    fn every_write_carries_the_objects_id() {
+        let with = |id_param: Option<&str>, path: &str| {
+            let mut info = object(path);
+            if let Target::Object(target) = &mut info.target {
+                target.writes[0].id_param = id_param.map(str::to_owned);
+            }
+            check(&info)
+        };
+        assert!(with(None, "/cluster/things").is_err());
+        assert_eq!(with(Some("thing"), "/cluster/things"), Ok(()));
+        assert_eq!(with(None, "/cluster/things/{id}"), Ok(()));
+    }
+
+    #[test]
     fn only_the_host_deletes_objects() {
         let with = |name: &str, path: &str| {
             let mut info = object("/cluster/things/{id}");
@@ -238,7 +266,8 @@ mod tests {
                     name: name.into(),
                     method: Method::Delete,
                     path: path.into(),
-                    id_param: None,
+                    id_param: Some("id".into()),
+                    digest: false,
                 });
             }
             check(&info)

@@ -36,6 +36,7 @@ pub(crate) struct Engine {
     /// Names the settings and the version, so that compiled code of another build is told apart.
     compatibility: u64,
     ticker: Ticker,
+    /// The widest of all kinds; each instance has its own kind's.
     pub(crate) limits: Limits,
 }
 
@@ -79,8 +80,8 @@ impl Engine {
     }
 
     /// Ticks after which a call is stopped.
-    pub(crate) fn deadline_ticks(&self) -> u64 {
-        let ticks = self.limits.deadline.as_millis() / TICK.as_millis();
+    pub(crate) fn deadline_ticks(limits: &Limits) -> u64 {
+        let ticks = limits.deadline.as_millis() / TICK.as_millis();
         u64::try_from(ticks).unwrap_or(u64::MAX / 2).max(1)
     }
 

@@ -47,6 +47,11 @@ pub(crate) fn explain(stopped: &Stopped, limits: &Limits) -> String {
     format!("it broke the component ABI: {}{}", printable(&chain(error)), words(stopped))
 }
 
+/// Whether it is one of the limits of time.
+pub(crate) fn is_time(stopped: &Stopped) -> bool {
+    matches!(stopped.error.downcast_ref::<Trap>(), Some(Trap::OutOfFuel | Trap::Interrupt))
+}
+
 /// The causes of an error, without the WebAssembly backtrace that stands above them.
 fn chain(error: &wasmtime::Error) -> String {
     let mut causes: Vec<String> = error

@@ -18,6 +18,8 @@ pub struct Sources {
     pub files: Vec<PathBuf>,
     /// Kind name to the SHA-256 (hex) that its file must have.
     pub pins: BTreeMap<String, String>,
+    /// Kind name to limits of its own; all others have those of the run.
+    pub limits: BTreeMap<String, crate::Limits>,
 }
 
 impl Sources {

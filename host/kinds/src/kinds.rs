@@ -7,6 +7,7 @@ use crate::{
     files::{Bytes, Found, Sources, find},
     lift_steps,
     limits::Limits,
+    meter::{Compilations, Meter, Meters},
     session::Session,
     shape::{self, Shape},
     store::Instance,
@@ -96,6 +97,9 @@ pub struct Kinds(Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) engine: Engine,
+    pub(crate) meters: Meters,
+    limits: Limits,
+    own_limits: BTreeMap<String, Limits>,
     cache: Option<Cache>,
     all: Vec<Loaded>,
     problems: Vec<KindProblem>,
@@ -112,9 +116,18 @@ impl Kinds {
     /// # Errors
     /// If the engine can't be set up on this machine.
     pub fn load(sources: &Sources, limits: Limits, cache_dir: Option<&Path>) -> Result<Self, EngineError> {
-        let engine = Engine::new(limits).map_err(EngineError)?;
+        let widest = sources.limits.values().fold(limits.clone(), |all, own| all.or_more(own));
+        let engine = Engine::new(widest).map_err(EngineError)?;
         let cache = cache_dir.and_then(|dir| Cache::open(dir, engine.compatibility()));
-        let mut inner = Inner { engine, cache, all: Vec::new(), problems: Vec::new() };
+        let mut inner = Inner {
+            engine,
+            meters: Meters::default(),
+            limits,
+            own_limits: sources.limits.clone(),
+            cache,
+            all: Vec::new(),
+            problems: Vec::new(),
+        };
         let mut all: Vec<Loaded> = Vec::new();
         if sources.builtin {
             let found = proxops_builtin::BUILTIN
@@ -197,6 +210,16 @@ impl Kinds {
         self.0.all.iter().map(listing).collect()
     }
 
+    /// What each kind was asked and what it took since the start, sorted by kind; for metrics.
+    pub fn meters(&self) -> Vec<(String, Meter)> {
+        self.0.meters.all()
+    }
+
+    /// How compiled code was come by since the start.
+    pub fn compilations(&self) -> Compilations {
+        self.0.meters.compilations()
+    }
+
     /// Fresh instances for one cluster and cycle: no state of a kind outlives a session.
     pub fn session(&self) -> Session {
         let mut kinds: BTreeMap<String, (KindInfo, Result<Arc<Entry>, (String, String)>)> = BTreeMap::new();
@@ -223,6 +246,11 @@ fn kind_of(loaded: &Loaded) -> Option<&str> {
 }
 
 impl Inner {
+    /// What a kind may use.
+    pub(crate) fn limits_of(&self, kind: &str) -> &Limits {
+        self.own_limits.get(kind).unwrap_or(&self.limits)
+    }
+
     fn describe_all(&self, found: Vec<Found>) -> Vec<Loaded> {
         let slots: Vec<(Found, OnceLock<Loaded>)> = found.into_iter().map(|f| (f, OnceLock::new())).collect();
         in_parallel(&slots, |(found, slot)| {
@@ -286,7 +314,7 @@ impl Inner {
             lift_steps::info(answer, &self.engine.limits).map_err(|violation| violation.to_string())
         };
         let fresh = || {
-            Instance::new(&self.engine, prepared, &entry.origin)
+            Instance::new(&self.engine, &self.engine.limits, prepared, &entry.origin)
                 .map_err(|stopped| fault::explain(&stopped, &self.engine.limits))
         };
         let in_describe = |message: String| format!("it failed in describe: {message}");
@@ -316,10 +344,12 @@ impl Inner {
 
     fn compile(&self, entry: &Entry) -> Result<Prepared, String> {
         if let Some(component) = self.cached_code(entry) {
+            self.meters.compiled(None);
             return self.engine.prepare(&component, entry.shape.wants_wasi());
         }
         let started = std::time::Instant::now();
         let component = self.engine.compile(Arc::clone(&entry.bytes))?;
+        self.meters.compiled(Some(started.elapsed()));
         tracing::debug!(origin = %entry.origin, ms = started.elapsed().as_millis(), "compiled a kind");
         let prepared = self.engine.prepare(&component, entry.shape.wants_wasi())?;
         if let (Some(cache), Ok(code)) = (&self.cache, component.serialize()) {

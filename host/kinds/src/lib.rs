@@ -9,7 +9,7 @@
 //! A call, from the outside in: `session` (pool, faults) -> `lower` (arguments) -> `store` (limits) ->
 //! the component -> `lift`, `check`, `steps` (answers). Around it: `files` and `shape` (what is a kind),
 //! `kinds` (loading), `cache` (compiled code on disk), `engine` (settings, deadlines), `wasi` (the empty
-//! world), `fault` (why there is no answer).
+//! world), `fault` (why there is no answer), `meter` (what it all took).
 
 mod bindings;
 mod cache;
@@ -18,12 +18,15 @@ mod describe;
 mod engine;
 mod fault;
 mod files;
+#[cfg(test)]
+mod fuzz;
 mod kinds;
 mod lift;
 mod lift_steps;
 mod limits;
 mod log;
 mod lower;
+mod meter;
 mod session;
 mod shape;
 mod steps;
@@ -33,4 +36,5 @@ mod wasi;
 pub use files::Sources;
 pub use kinds::{EngineError, KindListing, KindProblem, Kinds};
 pub use limits::Limits;
+pub use meter::{Compilations, Meter};
 pub use session::{HighWater, Session};

@@ -166,10 +166,23 @@ impl<'a> Lift<'a> {
             (wit::Identity::Artifact(placements), Target::Artifact { .. }) => {
                 Identity::Artifact(self.list(placements, |_, p| placement(p))?)
             }
-            (wit::Identity::Object(o), Target::Object(_)) => {
+            (wit::Identity::Object(o), Target::Object(target)) => {
                 ext(&o.ext)?;
-                crate::check::segment("object id", &o.id)?;
-                Identity::Object(ObjectId { id: o.id, vars: self.path_vars(o.vars)? })
+                // an id that travels as a parameter only may hold a slash, as a nested pool's does
+                let operations = [&target.list, &target.read].into_iter().chain(&target.writes);
+                match operations.into_iter().any(|op| op.path.contains("{id}")) {
+                    true => crate::check::segment("object id", &o.id)?,
+                    false => name("object id", &o.id, 255)?,
+                }
+                let vars = self.path_vars(o.vars)?;
+                if vars
+                    .iter()
+                    .enumerate()
+                    .any(|(i, (k, _))| k == "id" || vars.iter().take(i).any(|(o, _)| o == k))
+                {
+                    refuse!("its object id names a path variable twice, or \"id\"");
+                }
+                Identity::Object(ObjectId { id: o.id, vars })
             }
             (wit::Identity::Other((case, _)), _) => return unknown("identity", &case),
             _ => refuse!("its identity is not of its target's sort"),

@@ -55,6 +55,25 @@ impl Limits {
             compile: Duration::from_secs(120),
         }
     }
+
+    /// The larger of each: what a component gets before it has said which kind it is.
+    #[must_use]
+    pub(crate) fn or_more(&self, other: &Self) -> Self {
+        Self {
+            memory: self.memory.max(other.memory),
+            fuel: self.fuel.max(other.fuel),
+            deadline: self.deadline.max(other.deadline),
+            output_bytes: self.output_bytes.max(other.output_bytes),
+            output_items: self.output_items.max(other.output_items),
+            table_elements: self.table_elements.max(other.table_elements),
+            instances: self.instances.max(other.instances),
+            stack: self.stack.max(other.stack),
+            log_lines: self.log_lines.max(other.log_lines),
+            log_bytes: self.log_bytes.max(other.log_bytes),
+            component_bytes: self.component_bytes.max(other.component_bytes),
+            compile: self.compile.max(other.compile),
+        }
+    }
 }
 
 /// A limit that the host itself enforces, as an error that can be told apart from a trap.

@@ -5,8 +5,9 @@ use crate::{
     fault,
     kinds::{Entry, Inner},
     lift::{self, Lift},
+    limits::Limits,
     lower,
-    steps::{self, Origin},
+    steps::{self, Origin, Owner},
     store::{Instance, State, Stopped},
 };
 use proxops_model::kind::{
@@ -17,7 +18,7 @@ use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 use wasmtime::Store;
 
@@ -32,7 +33,7 @@ pub struct HighWater {
     /// Work in fuel, see [`crate::Limits::fuel`].
     pub fuel: u64,
     /// Wall clock.
-    pub time: std::time::Duration,
+    pub time: Duration,
 }
 
 impl Session {
@@ -45,6 +46,8 @@ impl Session {
             .map(|(name, (info, ready))| {
                 let handle = Handle {
                     inner: Arc::clone(inner),
+                    limits: inner.limits_of(&name).clone(),
+                    spent: Mutex::default(),
                     info,
                     ready,
                     pool: Mutex::default(),
@@ -74,10 +77,21 @@ impl KindSet for Session {
     }
 }
 
+/// Faults of one kind in one session.
+#[derive(Default)]
+struct Spent {
+    time: Duration,
+    /// Set once the kind has cost others its own time limit.
+    over: Option<String>,
+}
+
 /// One kind within a session.
 struct Handle {
     inner: Arc<Inner>,
     info: KindInfo,
+    limits: Limits,
+    /// What faults cost this session, and why the kind is asked no more.
+    spent: Mutex<Spent>,
     /// The component, or its origin and why it is not used.
     ready: Result<Arc<Entry>, (String, String)>,
     /// Instances that wait for a call; as many as there were calls at a time.
@@ -126,8 +140,20 @@ impl Handle {
         accept: impl FnOnce(A) -> Checked<T>,
     ) -> Result<T, KindFault> {
         let engine = &self.inner.engine;
-        let explain =
-            |stopped: Stopped| self.fault(&entry.origin, function, fault::explain(&stopped, &engine.limits));
+        if let Some(why) = &self.spent.lock().unwrap_or_else(PoisonError::into_inner).over {
+            self.inner.meters.refused(&self.info.kind);
+            let why = format!("it is not asked again in this cycle: {why}");
+            return Err(self.fault(&entry.origin, function, why));
+        }
+        let explain = |stopped: Stopped, time: Duration| {
+            let why = fault::explain(&stopped, &self.limits);
+            let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+            spent.time += time;
+            if fault::is_time(&stopped) || spent.time >= self.limits.deadline {
+                spent.over.get_or_insert_with(|| format!("in {function} {why}"));
+            }
+            self.fault(&entry.origin, function, why)
+        };
         let warm = self.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut instance = match warm {
             Some(instance) => instance,
@@ -136,20 +162,27 @@ impl Handle {
                     .inner
                     .prepared(entry)
                     .map_err(|message| self.fault(&entry.origin, function, message))?;
-                Instance::new(engine, prepared, &self.info.kind).map_err(explain)?
+                let started = Instant::now();
+                Instance::new(engine, &self.limits, prepared, &self.info.kind)
+                    .map_err(|stopped| explain(stopped, started.elapsed()))?
             }
         };
         let started = Instant::now();
         let answer = instance.run(engine, call);
         let time = started.elapsed();
-        let fuel = engine.limits.fuel.saturating_sub(instance.store.get_fuel().unwrap_or(engine.limits.fuel));
+        let fuel = self.limits.fuel.saturating_sub(instance.store.get_fuel().unwrap_or(self.limits.fuel));
         {
             let mut most = self.most.lock().unwrap_or_else(PoisonError::into_inner);
             *most = HighWater { fuel: most.fuel.max(fuel), time: most.time.max(time) };
         }
-        let answer = answer.map_err(explain)?;
-        let accepted =
-            accept(answer).map_err(|Violation(message)| self.fault(&entry.origin, function, message))?;
+        let accepted = match answer {
+            Ok(answer) => {
+                accept(answer).map_err(|Violation(message)| self.fault(&entry.origin, function, message))
+            }
+            Err(stopped) => Err(explain(stopped, time)),
+        };
+        self.inner.meters.call(&self.info.kind, time, fuel, accepted.is_err());
+        let accepted = accepted?;
         if instance.reusable() {
             self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
         }
@@ -175,7 +208,8 @@ impl Handle {
             Origin::Create => "create-params",
             Origin::Drift => "drift",
         };
-        steps::check(steps, &self.info.target, origin, &context.owner_tag, validated.as_ref()).map_err(
+        let owner = Owner { kind: &self.info.kind, name: &manifest.name, tag: &context.owner_tag };
+        steps::check(steps, &self.info.target, origin, owner, validated.as_ref()).map_err(
             |Violation(message)| {
                 let origin = self.ready.as_ref().map_or("", |entry| entry.origin.as_str());
                 self.fault(origin, function, message)
@@ -197,7 +231,7 @@ impl KindApi for Handle {
     }
 
     fn validate(&self, manifest: &Manifest) -> Result<Validation, KindFault> {
-        let mut lift = Lift::new(manifest, &self.inner.engine.limits);
+        let mut lift = Lift::new(manifest, &self.limits);
         self.call(
             "validate",
             |kind, store| lower::manifest(manifest, |m| kind.proxops_kind_api().call_validate(store, m)),
@@ -206,7 +240,7 @@ impl KindApi for Handle {
     }
 
     fn create_params(&self, manifest: &Manifest, context: &Context) -> Result<Creation, Refusal> {
-        let mut lift = Lift::new(manifest, &self.inner.engine.limits);
+        let mut lift = Lift::new(manifest, &self.limits);
         let creation = settle(self.call(
             "create-params",
             |kind, store| {
@@ -224,7 +258,7 @@ impl KindApi for Handle {
     }
 
     fn drift(&self, manifest: &Manifest, live: &Live, context: &Context) -> Result<DriftReport, Refusal> {
-        let mut lift = Lift::new(manifest, &self.inner.engine.limits);
+        let mut lift = Lift::new(manifest, &self.limits);
         let report = settle(self.call(
             "drift",
             |kind, store| {
@@ -244,7 +278,7 @@ impl KindApi for Handle {
     }
 
     fn adopt(&self, name: &str, live: &Live, context: &Context, secrets: bool) -> Result<Adopted, Refusal> {
-        let limits = &self.inner.engine.limits;
+        let limits = &self.limits;
         let options = crate::bindings::proxops::kind::types::AdoptOptions { secrets, ext: &[] };
         settle(self.call(
             "adopt",

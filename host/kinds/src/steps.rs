@@ -5,8 +5,9 @@
 
 use crate::check::{Checked, Violation, key, no_nul, quote, refuse, segment};
 use proxops_model::{
-    kind::{Identity, KindStep, ObjectTarget, Param, ParamValue, Target, Validated},
-    text::has_tag,
+    kind::{Identity, KindStep, ObjectTarget, Ownership, Param, ParamValue, Target, Validated},
+    object,
+    text::{has_tag, split_list},
 };
 use std::collections::BTreeSet;
 
@@ -32,16 +33,26 @@ pub(crate) enum Origin {
 /// Whether the steps can only be judged beside what `validate` said about the manifest.
 pub(crate) fn need_validated(steps: &[KindStep]) -> bool {
     steps.iter().any(|step| match step {
-        KindStep::Download { .. } => true,
+        KindStep::Download { .. } | KindStep::Call { .. } => true,
         KindStep::Create { params }
         | KindStep::Restore { params }
         | KindStep::Clone { params, .. }
-        | KindStep::Configure { set: params, .. }
-        | KindStep::Call { set: params, .. } => {
+        | KindStep::Configure { set: params, .. } => {
             params.iter().any(|p| matches!(p.value, ParamValue::Secret(_)))
         }
         _ => false,
     })
+}
+
+/// Whose steps they are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owner<'a> {
+    /// The kind.
+    pub kind: &'a str,
+    /// The manifest's name.
+    pub name: &'a str,
+    /// The owner tag.
+    pub tag: &'a str,
 }
 
 /// Checks all steps of one answer. `validated` is there whenever [`need_validated`] says so.
@@ -49,14 +60,15 @@ pub(crate) fn check(
     steps: &[KindStep],
     target: &Target,
     origin: Origin,
-    owner_tag: &str,
+    owner: Owner<'_>,
     validated: Option<&Validated>,
 ) -> Checked {
+    let owner_tag = owner.tag;
     for (index, step) in steps.iter().enumerate() {
         match target {
             Target::Guest { template, .. } => guest_step(step, *template, origin, index, owner_tag)?,
             Target::Artifact { .. } => artifact_step(step, validated)?,
-            Target::Object(object) => object_step(step, object)?,
+            Target::Object(object) => object_step(step, object, owner, validated)?,
         }
         for param in params(step) {
             key(&param.key)?;
@@ -170,30 +182,96 @@ fn artifact_step(step: &KindStep, validated: Option<&Validated>) -> Checked {
     Ok(())
 }
 
-fn object_step(step: &KindStep, target: &ObjectTarget) -> Checked {
+fn object_step(
+    step: &KindStep,
+    target: &ObjectTarget,
+    owner: Owner<'_>,
+    validated: Option<&Validated>,
+) -> Checked {
     let KindStep::Call { operation, vars, set, unset } = step else {
         refuse!("it returns a step other than a call, and its target is an object");
     };
     if operation == "delete" {
         refuse!("it calls \"delete\"; the host deletes, with a proof of ownership");
     }
-    if !target.writes.iter().any(|w| w.name == *operation) {
+    let Some(write) = target.writes.iter().find(|w| w.name == *operation) else {
         let known: Vec<&str> = target.writes.iter().map(|w| w.name.as_str()).collect();
         refuse!(
             "it calls the operation {}, which it does not declare ({})",
             quote(operation),
             known.join(", ")
         );
-    }
+    };
     for (name, value) in vars {
         key(name)?;
         segment("path variable", value)?;
     }
-    host_keys(set, &["delete", "digest"])?;
+    let Some(Identity::Object(id)) = validated.map(|v| &v.identity) else {
+        refuse!("it calls {}, and says no object id", quote(operation));
+    };
+    // no variable can lead to another object or node
+    if let Err(why) = object::path(write, id, vars) {
+        refuse!("its {why}");
+    }
+    host_keys(set, &["digest"])?;
+    if let Some(param) = &write.id_param {
+        host_keys(set, &[param.as_str()])?;
+        if unset.contains(param) {
+            refuse!("it removes {}, which carries the object's id", quote(param));
+        }
+    }
+    // PVE renames with a parameter of the new name's call: the old name must be this object's own
+    if let Some(param) = set.iter().find(|p| p.key == "rename")
+        && param.value != ParamValue::Text(id.id.clone())
+    {
+        refuse!("it sends \"rename\" with another object's id");
+    }
+    if !unset.is_empty() {
+        host_keys(set, &["delete"])?;
+    }
     for name in unset {
         key(name)?;
     }
+    proof_is_kept(operation, target, set, unset, owner)?;
     distinct(set.iter().map(|p| p.key.as_str()).chain(unset.iter().map(String::as_str)))
+}
+
+/// "create" sets the proof of ownership, and no call takes it away.
+fn proof_is_kept(
+    operation: &str,
+    target: &ObjectTarget,
+    set: &[Param],
+    unset: &[String],
+    owner: Owner<'_>,
+) -> Checked {
+    let (field, proof) = match &target.ownership {
+        Ownership::None => return Ok(()),
+        Ownership::Tags(field) => (field, format!("the owner tag \"{}\"", owner.tag)),
+        Ownership::Marker { field, .. } => {
+            (field, format!("the marker {}", object::marker(owner.tag, owner.kind, owner.name)))
+        }
+    };
+    // as a parameter `delete` is PVE's list of keys to remove
+    let removed = set.iter().filter(|p| p.key == "delete").flat_map(|p| match &p.value {
+        ParamValue::Text(text) => split_list(text).collect(),
+        ParamValue::Many(texts) => texts.iter().map(String::as_str).collect(),
+        ParamValue::Secret(_) => Vec::new(),
+    });
+    if unset.iter().map(String::as_str).chain(removed).any(|name| name == field) {
+        refuse!("it removes \"{field}\", and with it {proof}");
+    }
+    let kept = |value: &ParamValue| match (value, &target.ownership) {
+        (ParamValue::Text(text), Ownership::Tags(_)) => has_tag(text, owner.tag),
+        (ParamValue::Text(text), _) => {
+            object::markers(text) == [object::marker(owner.tag, owner.kind, owner.name)]
+        }
+        _ => false,
+    };
+    match set.iter().find(|p| p.key == *field) {
+        Some(param) if !kept(&param.value) => refuse!("it sets \"{field}\" without {proof}"),
+        None if operation == "create" => refuse!("it creates an object without {proof} in \"{field}\""),
+        _ => Ok(()),
+    }
 }
 
 fn host_keys(params: &[Param], forbidden: &[&str]) -> Checked {
@@ -249,8 +327,10 @@ mod tests {
     use super::*;
     use proxops_model::{
         ResourceId,
-        kind::{GuestId, GuestType, Method, Operation, Ownership, Placement, SecretClass, SecretUse},
+        kind::{GuestId, GuestType, Method, ObjectId, Operation, Placement, SecretClass, SecretUse},
     };
+
+    const OWNER: Owner<'static> = Owner { kind: "Pool", name: "web", tag: "proxops" };
 
     fn text(key: &str, value: &str) -> Param {
         Param { key: key.into(), value: ParamValue::Text(value.into()), at: None }
@@ -286,7 +366,7 @@ mod tests {
 
     fn drift(steps: &[KindStep]) -> Checked {
         let validated = validated(Identity::Guest(GuestId { node: "n".into(), vmid: 100, name: None }));
-        check(steps, &guest(), Origin::Drift, "proxops", Some(&validated))
+        check(steps, &guest(), Origin::Drift, OWNER, Some(&validated))
     }
 
     #[test]
@@ -303,8 +383,7 @@ mod tests {
         assert!(drift(&configure(vec![text("tags", "web")], &[])).is_err());
         assert!(drift(&configure(vec![], &["tags"])).is_err());
         assert_eq!(drift(&configure(vec![text("tags", "web;proxops")], &[])), Ok(()));
-        let create =
-            |params| check(&[KindStep::Create { params }], &guest(), Origin::Create, "proxops", None);
+        let create = |params| check(&[KindStep::Create { params }], &guest(), Origin::Create, OWNER, None);
         assert!(create(vec![text("memory", "512")]).is_err());
         assert_eq!(create(vec![text("memory", "512"), text("tags", "proxops")]), Ok(()));
     }
@@ -333,7 +412,7 @@ mod tests {
             params: vec![text("full", "1")],
         };
         assert!(drift(std::slice::from_ref(&clone)).is_err());
-        let create = |steps: &[KindStep]| check(steps, &guest(), Origin::Create, "proxops", None);
+        let create = |steps: &[KindStep]| check(steps, &guest(), Origin::Create, OWNER, None);
         assert_eq!(create(std::slice::from_ref(&clone)), Ok(()));
         assert!(create(&[clone.clone(), clone.clone()]).is_err());
         assert!(create(&[KindStep::RebuildCloudInit, clone]).is_err());
@@ -352,7 +431,7 @@ mod tests {
         let own = Placement { node: "n1".into(), storage: "local".into(), filename: "a.iso".into() };
         let known = validated(Identity::Artifact(vec![own]));
         let target = Target::Artifact { content: "iso".into(), extensions: vec![".iso".into()] };
-        let run = |step: KindStep| check(&[step], &target, Origin::Drift, "proxops", Some(&known));
+        let run = |step: KindStep| check(&[step], &target, Origin::Drift, OWNER, Some(&known));
         let download = |node: &str, filename: &str, params| KindStep::Download {
             node: node.into(),
             storage: "local".into(),
@@ -366,33 +445,75 @@ mod tests {
         assert!(run(KindStep::Create { params: vec![] }).is_err());
     }
 
-    #[test]
-    fn an_object_kind_calls_its_own_operations_and_never_delete() {
-        let operation = |name: &str, method| Operation {
+    /// A call of a pool-like kind, whose object is "a".
+    fn call(name: &str, vars: &[(&str, &str)], set: Vec<Param>, unset: &[&str]) -> Checked {
+        let operation = |name: &str, method, path: &str, id_param: Option<&str>| Operation {
             name: name.into(),
             method,
-            path: "/pools/{id}".into(),
-            id_param: None,
+            path: path.into(),
+            id_param: id_param.map(str::to_owned),
+            digest: false,
         };
         let target = Target::Object(Box::new(ObjectTarget {
-            list: operation("list", Method::Get),
-            read: operation("read", Method::Get),
+            list: operation("list", Method::Get, "/pools", None),
+            read: operation("read", Method::Get, "/pools/{id}", None),
             id_field: "poolid".into(),
-            writes: vec![operation("update", Method::Put), operation("delete", Method::Delete)],
-            ownership: Ownership::None,
+            writes: vec![
+                operation("create", Method::Post, "/pools", Some("poolid")),
+                operation("update", Method::Put, "/pools/{id}", None),
+                operation("change-part", Method::Put, "/pools/{id}/{pos}", None),
+                operation("delete", Method::Delete, "/pools/{id}", None),
+            ],
+            ownership: Ownership::Marker { field: "comment".into(), in_list: true },
         }));
-        let run = |name: &str, var: &str| {
-            let step = KindStep::Call {
-                operation: name.into(),
-                vars: vec![("pos".into(), var.into())],
-                set: vec![text("comment", "x")],
-                unset: vec![],
-            };
-            check(&[step], &target, Origin::Drift, "proxops", None)
+        let id = ObjectId { id: "a".into(), vars: vec![("node".into(), "n1".into())] };
+        let step = KindStep::Call {
+            operation: name.into(),
+            vars: vars.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            set,
+            unset: unset.iter().map(|k| (*k).to_owned()).collect(),
         };
-        assert_eq!(run("update", "0"), Ok(()));
-        assert!(run("delete", "0").is_err());
-        assert!(run("purge", "0").is_err());
-        assert!(run("update", "../x").is_err());
+        check(&[step], &target, Origin::Drift, OWNER, Some(&validated(Identity::Object(id))))
+    }
+
+    #[test]
+    fn an_object_kind_calls_its_own_operations_and_never_delete() {
+        assert_eq!(call("update", &[], vec![text("vms", "100")], &[]), Ok(()));
+        assert_eq!(call("change-part", &[("pos", "0")], vec![], &["dport"]), Ok(()));
+        for name in ["delete", "purge", "list"] {
+            assert!(call(name, &[], vec![], &[]).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_call_can_not_reach_another_object_or_node() {
+        for bad in ["../b", "..", "%2e%2e", "0/1", "0?x", "0#x", "", "0//1"] {
+            assert!(call("change-part", &[("pos", bad)], vec![], &[]).is_err(), "{bad:?}");
+        }
+        for name in ["id", "node"] {
+            assert!(call("update", &[(name, "b")], vec![], &[]).is_err(), "{name}");
+        }
+        let comment = || text("comment", "proxops:proxops:Pool/web");
+        assert_eq!(call("create", &[], vec![comment()], &[]), Ok(()));
+        assert!(call("create", &[], vec![comment(), text("poolid", "b")], &[]).is_err());
+        assert!(call("create", &[], vec![comment(), text("rename", "b")], &[]).is_err());
+        assert_eq!(call("create", &[], vec![comment(), text("rename", "a")], &[]), Ok(()));
+        assert!(call("update", &[], vec![text("digest", "0")], &[]).is_err());
+    }
+
+    #[test]
+    fn the_proof_of_ownership_is_set_and_can_not_be_dropped() {
+        assert_eq!(call("update", &[], vec![text("comment", "Web\nproxops:proxops:Pool/web")], &[]), Ok(()));
+        for comment in
+            ["Web", "", "proxops:proxops:Pool/other", "proxops:other:Pool/web", "proxops:proxops:Team/web"]
+        {
+            assert!(call("update", &[], vec![text("comment", comment)], &[]).is_err(), "{comment:?}");
+        }
+        assert!(call("create", &[], vec![], &[]).is_err());
+        assert!(call("update", &[], vec![], &["comment"]).is_err());
+        assert!(call("update", &[], vec![text("delete", "vms,comment")], &[]).is_err());
+        // PVE's pools take members away with a flag of that name
+        assert_eq!(call("update", &[], vec![text("vms", "100"), text("delete", "1")], &[]), Ok(()));
+        assert!(call("update", &[], vec![text("delete", "1")], &["vms"]).is_err());
     }
 }

@@ -14,7 +14,7 @@ use wasmtime::{ResourceLimiter, Store, component::HasData};
 
 /// What the host keeps for one instance of a kind.
 pub(crate) struct State {
-    limits: Limits,
+    pub(crate) limits: Limits,
     memory: usize,
     table: usize,
     pub(crate) log: SharedLog,
@@ -94,11 +94,16 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// Makes a store with all limits set, and an instance in it.
-    pub(crate) fn new(engine: &Engine, prepared: &Prepared, kind: &str) -> Result<Self, Stopped> {
-        let mut store = Store::new(engine.wasmtime(), State::new(&engine.limits, kind));
+    pub(crate) fn new(
+        engine: &Engine,
+        limits: &Limits,
+        prepared: &Prepared,
+        kind: &str,
+    ) -> Result<Self, Stopped> {
+        let mut store = Store::new(engine.wasmtime(), State::new(limits, kind));
         store.limiter(|state| state);
-        store.set_hostcall_fuel(engine.limits.output_bytes);
-        let made = refuel(&mut store, engine).and_then(|()| {
+        store.set_hostcall_fuel(limits.output_bytes);
+        let made = refuel(&mut store).and_then(|()| {
             let _running = engine.running();
             prepared.instantiate(&mut store)
         });
@@ -115,7 +120,7 @@ impl Instance {
         call: impl FnOnce(&Kind, &mut Store<State>) -> wasmtime::Result<T>,
     ) -> Result<T, Stopped> {
         self.store.data().log.renew();
-        let result = refuel(&mut self.store, engine).and_then(|()| {
+        let result = refuel(&mut self.store).and_then(|()| {
             let _running = engine.running();
             call(&self.kind, &mut self.store)
         });
@@ -131,9 +136,10 @@ impl Instance {
     }
 }
 
-fn refuel(store: &mut Store<State>, engine: &Engine) -> wasmtime::Result<()> {
-    store.set_fuel(engine.limits.fuel)?;
-    store.set_epoch_deadline(engine.deadline_ticks());
+fn refuel(store: &mut Store<State>) -> wasmtime::Result<()> {
+    let (fuel, ticks) = (store.data().limits.fuel, Engine::deadline_ticks(&store.data().limits));
+    store.set_fuel(fuel)?;
+    store.set_epoch_deadline(ticks);
     Ok(())
 }
 

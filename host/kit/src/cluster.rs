@@ -6,9 +6,10 @@ use crate::manifest;
 use proxops_model::ResourceId;
 use proxops_model::kind::{
     Context, GuestType, Identity, KindApi, KindSet, KindStep, Live, LiveGuest, LiveObject, LivePower,
-    LiveValue, Manifest, ObjectId, ObjectTarget, Operation, Param, ParamValue, PlacementState, Presence,
-    Resolved, SecretClass, StorageInfo, Target, Validated,
+    LiveValue, Manifest, ObjectId, ObjectTarget, Param, ParamValue, PlacementState, Presence, Resolved,
+    SecretClass, StorageInfo, Target, Validated,
 };
+use proxops_model::object;
 use proxops_sim::{Caller, Storage, World, seed};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -239,10 +240,15 @@ impl Cluster {
                     form.insert("delete".to_owned(), json!(unset.join(",")));
                 }
                 if let Some(param) = &operation.id_param {
-                    form.entry(param.clone()).or_insert_with(|| json!(id.id));
+                    form.insert(param.clone(), json!(id.id));
+                }
+                if operation.digest
+                    && let Some(digest) = self.object_digest(target, id)?
+                {
+                    form.insert("digest".to_owned(), json!(digest));
                 }
                 let method = format!("{:?}", operation.method).to_ascii_uppercase();
-                self.send(&method, &path(operation, id, vars)?, form)
+                self.send(&method, &object::path(operation, id, vars)?, form)
             }
             (Target::Guest { guest_type, .. }, Identity::Guest(id), step) => {
                 self.guest_step(*guest_type, &id.node, id.vmid, step)
@@ -425,18 +431,52 @@ impl Cluster {
     }
 
     fn object(&mut self, target: &ObjectTarget, id: &ObjectId) -> Result<Option<Live>, String> {
-        let rows = self.get(&path(&target.list, id, &[])?)?;
-        let row = rows.as_array().into_iter().flatten().find(|row| {
-            row.get(&target.id_field).and_then(proxops_model::text::scalar).as_deref() == Some(&id.id)
-        });
-        let Some(row) = row else { return Ok(None) };
-        let row = values(row);
-        let answer = self.get(&path(&target.read, id, &[])?)?;
+        let Some((mut row, mut answer)) = self.object_report(target, id)? else { return Ok(None) };
+        drop_digest(&mut row);
+        drop_digest(&mut answer);
+        if let Value::Array(list) = &mut answer {
+            list.iter_mut().for_each(drop_digest);
+        }
         let values = match &answer {
             Value::Object(_) => values(&answer),
             other => BTreeMap::from([(String::new(), LiveValue::Json(other.to_string()))]),
         };
+        let row = self::values(&row);
         Ok(Some(Live::Object(LiveObject { id: id.clone(), values, row })))
+    }
+
+    /// The row of an object's list, and the answer to `read`.
+    fn object_report(
+        &mut self,
+        target: &ObjectTarget,
+        id: &ObjectId,
+    ) -> Result<Option<(Value, Value)>, String> {
+        let rows = self.get(&object::path(&target.list, id, &[])?)?;
+        let row = rows.as_array().into_iter().flatten().find(|row| {
+            row.get(&target.id_field).and_then(proxops_model::text::scalar).as_deref() == Some(&id.id)
+        });
+        let Some(row) = row.cloned() else { return Ok(None) };
+        let path = object::path(&target.read, id, &[])?;
+        let params = match &target.read.id_param {
+            Some(param) => json!({ param: id.id }),
+            None => json!({}),
+        };
+        let answer = self.world.call(&Caller::root(), "GET", &path, params);
+        Ok(Some((row, answer.map_err(|refused| format!("GET {path}: {refused}"))?)))
+    }
+
+    /// The digest that the host would send.
+    fn object_digest(&mut self, target: &ObjectTarget, id: &ObjectId) -> Result<Option<String>, String> {
+        let Some((row, answer)) = self.object_report(target, id)? else { return Ok(None) };
+        let first = answer.as_array().and_then(|list| list.first());
+        let found = [Some(&answer), first, Some(&row)].into_iter().flatten().find_map(|v| v.get("digest"));
+        Ok(found.and_then(Value::as_str).map(str::to_owned))
+    }
+}
+
+fn drop_digest(value: &mut Value) {
+    if let Some(map) = value.as_object_mut() {
+        map.remove("digest");
     }
 }
 
@@ -447,26 +487,6 @@ fn values(answer: &Value) -> BTreeMap<String, LiveValue> {
         .flatten()
         .map(|(key, value)| (key.clone(), LiveValue::from_json(value)))
         .collect()
-}
-
-/// A path with its variables filled in.
-fn path(operation: &Operation, id: &ObjectId, vars: &[(String, String)]) -> Result<String, String> {
-    let mut out = String::new();
-    for part in operation.path.split('/').skip(1) {
-        let value = match part.strip_prefix('{').and_then(|p| p.strip_suffix('}')) {
-            None => part,
-            Some("id") => &id.id,
-            Some(name) => {
-                let found = vars.iter().chain(&id.vars).find(|(known, _)| known == name);
-                found
-                    .map(|(_, value)| value.as_str())
-                    .ok_or_else(|| format!("{} has no value for {{{name}}}", operation.path))?
-            }
-        };
-        out.push('/');
-        out.push_str(value);
-    }
-    Ok(out)
 }
 
 /// Why a call gave no answer.

@@ -86,6 +86,7 @@ pub struct Operation {
     pub method: Method,
     pub path: String,
     pub id_param: Option<String>,
+    pub digest: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -149,7 +150,7 @@ pub struct Placement {
     pub filename: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ObjectId {
     pub id: String,
     pub vars: Pairs,

@@ -5,6 +5,7 @@
 
 pub mod diag;
 pub mod kind;
+pub mod object;
 pub mod plan;
 pub mod text;
 

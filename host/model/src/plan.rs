@@ -105,7 +105,10 @@ pub enum Subject {
         content: String,
     },
     /// Another API object.
-    Object,
+    Object {
+        /// Its id and path variables.
+        id: crate::kind::ObjectId,
+    },
 }
 
 /// One step of an action, in execution order.
@@ -141,7 +144,8 @@ pub enum Step {
 /// One planned change of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
-    /// Unique in the plan, stable for the same plan: `<verb>:<kind>/<name>` or `<verb>:<kind>#<vmid>`.
+    /// Unique in the plan, stable for the same plan: `<verb>:<kind>/<name>`, `delete:<type>/<vmid>`, or
+    /// `delete:<kind>#<object id>`.
     pub id: String,
     /// What it does.
     pub verb: Verb,

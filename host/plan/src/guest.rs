@@ -55,10 +55,10 @@ impl ResourcePlan {
     }
 }
 
-/// A fresh look at one guest in the middle of an action.
+/// A fresh look at one guest or object in the middle of an action.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GuestAgain {
-    /// It is the guest that the manifest means, and ours or claimable.
+pub struct Again {
+    /// It is the one that the manifest means, and ours or claimable.
     pub matches: bool,
     /// Why nothing more may be written.
     pub blocked: Option<String>,
@@ -430,21 +430,12 @@ impl Planner<'_> {
 
     /// A fresh look at one guest, for the executor: after a create or clone, after a conflict, after an
     /// answer that was lost, and to prove that a write took effect.
-    pub fn guest_again(
-        &self,
-        id: &ResourceId,
-        fact: &GuestFact,
-        read: &GuestRead,
-        world: &World,
-    ) -> GuestAgain {
+    pub fn guest_again(&self, id: &ResourceId, fact: &GuestFact, read: &GuestRead, world: &World) -> Again {
         let (Some(r), Some(kind)) = (self.index.resources.get(id), self.kinds.get(&id.kind)) else {
-            return GuestAgain {
-                blocked: Some(format!("{id} is not in the composition")),
-                ..GuestAgain::default()
-            };
+            return Again { blocked: Some(format!("{id} is not in the composition")), ..Again::default() };
         };
         let (Some(guest), Target::Guest { guest_type, template }) = (r.guest_id(), &r.target) else {
-            return GuestAgain { blocked: Some(format!("{id} is not a guest")), ..GuestAgain::default() };
+            return Again { blocked: Some(format!("{id} is not a guest")), ..Again::default() };
         };
         let about = About { resource: r, node: Some(fact.node.clone()), vmid: Some(fact.vmid) };
         let mut one = World { reads: [(fact.vmid, Ok(read.clone()))].into(), ..world.without_guests() };
@@ -458,14 +449,14 @@ impl Planner<'_> {
                 .first()
                 .map(|a| a.message.clone())
                 .or(plan.unknown.first().map(|n| n.why.clone()));
-            return GuestAgain { blocked: why, ..GuestAgain::default() };
+            return Again { blocked: why, ..Again::default() };
         }
         let mut context = world.context.clone();
         let report = match self.drift(r, kind, read, &one, &mut context, &about) {
             Ok(report) => report,
             Err(anomalies) => {
                 let why: Vec<String> = anomalies.into_iter().map(|a| a.message).collect();
-                return GuestAgain { matches: true, blocked: Some(why.join("; ")), ..GuestAgain::default() };
+                return Again { matches: true, blocked: Some(why.join("; ")), ..Again::default() };
             }
         };
         let errors: Vec<String> = report
@@ -474,7 +465,7 @@ impl Planner<'_> {
             .filter(|a| a.severity == Severity::Error)
             .map(|a| a.message.clone())
             .collect();
-        GuestAgain {
+        Again {
             matches: true,
             blocked: (!errors.is_empty()).then(|| errors.join("; ")),
             steps: report.steps.into_iter().map(Step::Kind).collect(),
@@ -483,7 +474,7 @@ impl Planner<'_> {
         }
     }
 
-    fn observed(&self, plan: &mut ResourcePlan, about: &About, what: &str) {
+    pub(crate) fn observed(&self, plan: &mut ResourcePlan, about: &About, what: &str) {
         let mode = match about.resource.mode {
             Mode::Observe => "observe",
             Mode::EnsureExists => "ensure-exists",
@@ -634,11 +625,11 @@ fn is_volume_key(key: &str) -> bool {
             && matches!(stem, "scsi" | "virtio" | "sata" | "ide" | "mp" | "efidisk" | "tpmstate"))
 }
 
-fn has_error(anomalies: &[Anomaly]) -> bool {
+pub(crate) fn has_error(anomalies: &[Anomaly]) -> bool {
     anomalies.iter().any(|a| a.severity == Severity::Error)
 }
 
-fn keys(changes: &[Change]) -> String {
+pub(crate) fn keys(changes: &[Change]) -> String {
     let mut keys: Vec<&str> = changes.iter().map(|c| c.key.as_str()).collect();
     keys.dedup();
     keys.join(", ")
@@ -649,7 +640,8 @@ pub(crate) fn made(step: &KindStep) -> Vec<Change> {
     let (KindStep::Create { params }
     | KindStep::Restore { params }
     | KindStep::Clone { params, .. }
-    | KindStep::Download { params, .. }) = step
+    | KindStep::Download { params, .. }
+    | KindStep::Call { set: params, .. }) = step
     else {
         return Vec::new();
     };

@@ -1,7 +1,7 @@
 //! The composition of one cluster as the planner sees it, and the checks that need no live cluster.
 
-use proxops_model::kind::{Identity, Manifest, Reference, Target, Validated};
-use proxops_model::{Diagnostic, Location, ResourceId};
+use proxops_model::kind::{Identity, Manifest, Pairs, Reference, Target, Validated};
+use proxops_model::{Diagnostic, Location, ResourceId, object};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -100,6 +100,7 @@ impl Index {
             index.failed.insert(f.id.clone(), f);
         }
         let mut artifacts: BTreeMap<(String, String, String, String), ResourceId> = BTreeMap::new();
+        let mut objects: BTreeMap<(String, Pairs, String), ResourceId> = BTreeMap::new();
         for r in resources {
             if let Some(first) = index.resources.get(&r.id) {
                 let message =
@@ -161,7 +162,30 @@ impl Index {
                         artifacts.insert(key, r.id.clone());
                     }
                 }
-                Identity::Object(_) => {}
+                Identity::Object(id) => {
+                    if let Some((_, node)) = id.vars.iter().find(|(name, _)| name == "node") {
+                        index.check_node(&r, node, &mut found);
+                    }
+                    // two kinds that list the same path have the same objects
+                    let list = match &r.target {
+                        Target::Object(target) => {
+                            (target.list.path.clone(), object::list_vars(target, id), id.id.clone())
+                        }
+                        _ => Default::default(),
+                    };
+                    if let Some(other) = objects.get(&list) {
+                        let message =
+                            format!("the object \"{}\" of {} is already managed by {other}", id.id, list.0);
+                        found.push(index.error(
+                            &r,
+                            "/spec",
+                            "duplicate-object",
+                            message,
+                            "keep one manifest for each object",
+                        ));
+                    }
+                    objects.insert(list, r.id.clone());
+                }
             }
             index.resources.insert(r.id.clone(), r);
         }

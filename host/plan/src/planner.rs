@@ -3,6 +3,7 @@
 use crate::guest::ResourcePlan;
 use crate::{Index, Resource, World, graph};
 use proxops_model::kind::{Context, KindSet, Resolved, Target};
+use proxops_model::object::Grants;
 use proxops_model::plan::{Anomaly, ClusterPlan, Noted, Verb};
 use proxops_model::{ResourceId, Severity};
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ pub struct Options {
     pub prune_budget: u32,
     /// Marks our guests.
     pub owner_tag: String,
+    /// API paths that object kinds may use.
+    pub grants: Grants,
     /// Threads that call kinds.
     pub threads: usize,
 }
@@ -119,17 +122,7 @@ impl Planner<'_> {
                 self.guest(r, kind, *guest_type, *template, world, context)
             }
             Target::Artifact { content, .. } => self.artifact(r, kind, content, world, context),
-            Target::Object(_) => {
-                let about = crate::judge::About { resource: r, node: None, vmid: None };
-                let mut plan = ResourcePlan::missing("object kinds can not be applied yet".to_owned());
-                plan.anomalies.push(about.anomaly(
-                    Severity::Error,
-                    "object-kind",
-                    "this version validates object kinds but can not read or write their objects yet",
-                    "see GAPS.md",
-                ));
-                plan
-            }
+            Target::Object(target) => self.object(r, kind, target, world, context),
         }
     }
 

@@ -61,17 +61,32 @@ impl Candidate<'_> {
 }
 
 impl Planner<'_> {
-    /// Adds deletes, deferrals and anomalies of owned guests without a manifest.
+    /// Adds deletes, deferrals and anomalies of owned guests and objects without a manifest.
     pub(crate) fn prune(&self, world: &World, plan: &mut ClusterPlan) {
+        let budget = match self.options.prune_budget {
+            0 => usize::MAX,
+            n => n as usize,
+        };
+        let before = plan.actions.len();
+        self.prune_guests(world, budget, plan);
+        let used = plan.actions.len() - before;
+        self.prune_objects(world, budget.saturating_sub(used), plan);
+    }
+
+    /// Why nothing at all may be deleted in this cycle.
+    pub(crate) fn partial(&self, world: &World) -> Option<String> {
+        world.partial.clone().or_else(|| {
+            let broken = self.index.failed.values().next()?;
+            Some(format!("{} can't be read, so its vmid is not known ({})", broken.id, broken.why))
+        })
+    }
+
+    fn prune_guests(&self, world: &World, budget: usize, plan: &mut ClusterPlan) {
         let found = self.candidates(world);
         if found.is_empty() {
             return;
         }
-        let whole = world.partial.clone().or_else(|| {
-            let broken = self.index.failed.values().next()?;
-            Some(format!("{} can't be read, so its vmid is not known ({})", broken.id, broken.why))
-        });
-        if let Some(why) = whole {
+        if let Some(why) = self.partial(world) {
             let why = format!("no manifest claims it, but nothing is deleted on a partial view: {why}");
             plan.deferred.extend(found.iter().map(|c| c.noted(why.clone())));
             return;
@@ -95,10 +110,6 @@ impl Planner<'_> {
         }
         // Clones before templates: a template can't go while linked clones need its volumes.
         ready.sort_by_key(|c| (c.template, c.fact.vmid));
-        let budget = match self.options.prune_budget {
-            0 => usize::MAX,
-            n => n as usize,
-        };
         let mut guests: Vec<String> = Vec::new();
         for (i, c) in ready.iter().enumerate() {
             if i >= budget {
@@ -138,12 +149,23 @@ impl Planner<'_> {
     /// The empty-desired guard: a kind without any manifest is more likely a mistake in the repository
     /// than the wish to delete everything.
     fn guarded(&self, guest_type: GuestType, template: bool, live: usize, plan: &mut ClusterPlan) -> bool {
-        let budget = self.options.prune_budget as usize;
         let wanted = |t: &Target| matches!(t, Target::Guest { guest_type: g, template: m } if *g == guest_type && *m == template);
-        if budget == 0 || live <= budget || self.index.resources.values().any(|r| wanted(&r.target)) {
+        let any = self.index.resources.values().any(|r| wanted(&r.target));
+        self.empty_desired(kind_name(guest_type, template), any, live, plan)
+    }
+
+    /// The guard itself: whether nothing of this kind may be deleted.
+    pub(crate) fn empty_desired(
+        &self,
+        kind: &str,
+        wanted: bool,
+        live: usize,
+        plan: &mut ClusterPlan,
+    ) -> bool {
+        let budget = self.options.prune_budget as usize;
+        if budget == 0 || live <= budget || wanted {
             return false;
         }
-        let kind = kind_name(guest_type, template);
         plan.anomalies.push(Anomaly {
             code: "empty-desired".to_owned(),
             severity: Severity::Warning,

@@ -1,7 +1,7 @@
 //! The live facts of one cluster, as far as a plan needs them.
 
 use proxops_model::ResourceId;
-use proxops_model::kind::{Context, GuestType, LiveGuest, LivePower, Placement, Presence};
+use proxops_model::kind::{Context, GuestType, LiveGuest, LiveObject, LivePower, Pairs, Placement, Presence};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a node can be asked.
@@ -66,6 +66,18 @@ pub struct Leftover {
     pub rebuild_seed: bool,
 }
 
+/// An object of a third-party kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectRead {
+    /// What the kind gets.
+    pub live: LiveObject,
+    /// Of the report, where PVE gives one.
+    pub digest: Option<String>,
+}
+
+/// Objects by id: those that manifests name, and those that could be ours. `Err` = could not be read.
+pub type Objects = BTreeMap<String, Result<ObjectRead, String>>;
+
 /// One copy of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArtifactFact {
@@ -90,6 +102,8 @@ pub struct World {
     pub reads: BTreeMap<u32, Result<GuestRead, String>>,
     /// Copies of desired artifacts.
     pub artifacts: BTreeMap<(Placement, String), ArtifactFact>,
+    /// Objects of third-party kinds, by kind and the variables of its list; `Err` = could not be listed.
+    pub objects: BTreeMap<(String, Pairs), Result<Objects, String>>,
     /// vmids with a replication job; `Err` = could not be read.
     pub replicated: Option<Result<BTreeSet<u32>, String>>,
     /// vmids under HA; `Err` = could not be read.

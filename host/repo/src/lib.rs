@@ -28,7 +28,7 @@ pub use kinds::{KindEntry, KindTable};
 pub use manifest::{DEPENDS_ON, IGNORE, ManifestDoc, Policy, RECONCILE, RESTART, ReconcileMode};
 pub use options::{Env, LoadOptions, Overrides, RepoError, discover, discover_root};
 pub use repository::{Cluster, Repository, Workspace};
-pub use settings::{Concurrency, Git, KindGrant, Log, LogFormat, LogLevel, Reconcile, Settings};
+pub use settings::{Concurrency, Git, KindGrant, KindLimits, Log, LogFormat, LogLevel, Reconcile, Settings};
 pub use text::{duration, is_owner_tag, is_resource_name, nearest};
 
 /// The API version of all built-in kinds.

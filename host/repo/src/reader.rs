@@ -197,6 +197,23 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A number of bytes with its unit: KiB, MiB or GiB.
+    pub fn size(&mut self, pointer: &str) -> Option<usize> {
+        let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+        let found = match self.get(pointer)? {
+            Value::String(text) => units.iter().find_map(|(unit, bits)| {
+                let number = text.strip_suffix(unit)?.trim_end().parse::<usize>().ok()?;
+                number.checked_mul(1 << bits).filter(|bytes| *bytes > 0)
+            }),
+            _ => None,
+        };
+        if found.is_none() {
+            let message = format!("`{}` is not a size with its unit", last(pointer));
+            self.error(pointer, "invalid-value", message, "such as 512KiB or 128MiB");
+        }
+        found
+    }
+
     /// A list of texts, each with its pointer. Items that are not texts are noted and left out.
     pub fn texts(&mut self, pointer: &str) -> Vec<(String, &'a str)> {
         let items = match self.get(pointer) {

@@ -150,8 +150,51 @@ pub struct KindGrant {
     pub sha256: Option<String>,
     /// The component's file, absolute, if it is in none of the usual folders.
     pub file: Option<PathBuf>,
+    /// What it may use, where that differs from the standard.
+    pub limits: KindLimits,
     /// Where the entry stands.
     pub location: Location,
+}
+
+/// `kinds[].limits`; what is left out is as for every kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KindLimits {
+    /// Bytes of memory of an instance.
+    pub memory: Option<usize>,
+    /// Work of one call, about one unit an instruction.
+    pub fuel: Option<u64>,
+    /// Wall clock of one call.
+    pub deadline: Option<Duration>,
+    /// Bytes of one answer.
+    pub output_bytes: Option<usize>,
+    /// List elements of one answer.
+    pub output_items: Option<usize>,
+    /// Elements of all tables of an instance.
+    pub table_elements: Option<usize>,
+    /// Core instances of the component.
+    pub instances: Option<usize>,
+}
+
+impl KindLimits {
+    fn read(r: &mut Reader<'_>, at: &str) -> Self {
+        const KEYS: &[&str] =
+            &["memory", "fuel", "deadline", "output-bytes", "output-items", "table-elements", "instances"];
+        r.only(at, KEYS);
+        let key = |name: &str| format!("{at}/{name}");
+        let mut whole = |name: &str| r.whole(&key(name), 1);
+        let (fuel, items) = (whole("fuel"), whole("output-items"));
+        let (tables, instances) = (whole("table-elements"), whole("instances"));
+        let (memory, output) = (r.size(&key("memory")), r.size(&key("output-bytes")));
+        Self {
+            memory,
+            fuel: fuel.map(u64::from),
+            deadline: r.duration(&key("deadline")),
+            output_bytes: output,
+            output_items: items.map(|n| n as usize),
+            table_elements: tables.map(|n| n as usize),
+            instances: instances.map(|n| n as usize),
+        }
+    }
 }
 
 impl Reconcile {
@@ -334,7 +377,7 @@ fn kind_grants(r: &mut Reader<'_>, dir: &Path) -> Vec<KindGrant> {
     let mut grants: Vec<KindGrant> = Vec::new();
     for index in 0..count {
         let at = format!("/kinds/{index}");
-        r.only(&at, &["kind", "allow", "sha256", "file"]);
+        r.only(&at, &["kind", "allow", "sha256", "file", "limits"]);
         let Some(kind) = r.text(&format!("{at}/kind")) else {
             r.error(
                 &at,
@@ -350,10 +393,11 @@ fn kind_grants(r: &mut Reader<'_>, dir: &Path) -> Vec<KindGrant> {
         let allow_at = format!("{at}/allow");
         let mut allow = Vec::new();
         for (item, path) in r.texts(&allow_at) {
-            if path.starts_with('/') && !path.split('/').any(|part| part == "..") {
+            if proxops_model::object::is_grant(path) {
                 allow.push(path.to_owned());
             } else {
-                r.error(&item, "invalid-value", format!("`{path}` is not an API path"), "such as /pools");
+                let help = "such as /pools or /nodes/*/network: plain segments, no slash at the end";
+                r.error(&item, "invalid-value", format!("`{path}` is not an API path"), help);
             }
         }
         let sha256 = r
@@ -366,7 +410,9 @@ fn kind_grants(r: &mut Reader<'_>, dir: &Path) -> Vec<KindGrant> {
             r.error(&format!("{at}/sha256"), "invalid-value", "`sha256` is not a SHA-256 digest", help);
         }
         let file = r.text(&format!("{at}/file")).map(|path| dir.join(path));
-        grants.push(KindGrant { kind: kind.to_owned(), allow, sha256, file, location: r.location(&at) });
+        let limits = KindLimits::read(r, &format!("{at}/limits"));
+        let location = r.location(&at);
+        grants.push(KindGrant { kind: kind.to_owned(), allow, sha256, file, limits, location });
     }
     grants
 }

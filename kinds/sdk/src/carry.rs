@@ -30,6 +30,11 @@ fn is_segment(text: &str) -> bool {
     !text.is_empty() && text.len() <= 255 && text != "." && text != ".." && !text.contains(bad)
 }
 
+/// Something that can be one segment of an object's path.
+fn is_plain(text: &str) -> bool {
+    is_segment(text) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~:@!+".contains(&b))
+}
+
 /// A diagnostic about a field whose name can't be carried points at the field above it.
 pub(crate) fn diagnostic(mut d: Diagnostic) -> Diagnostic {
     while d.at.len() > POINTER || d.at.contains(is_control) {
@@ -92,6 +97,7 @@ pub(crate) fn validated(validated: Option<Validated>, report: &mut Report) -> Op
         false
     };
     v.references.retain(|r| is_word(&r.to.name) || refuse(&r.at, "resource's name", &r.to.name));
+    v.references.retain(|r| is_word(&r.to.kind) || refuse(&r.at, "kind's name", &r.to.kind));
     v.secrets.retain(|s| is_text(&s.name, 200) || refuse(&s.at, "name in the secrets document", &s.name));
     v.storages.retain(|s| is_word(&s.storage) || refuse(&s.at, "storage's name", &s.storage));
     v.attributes.retain(|(_, value)| !value.contains('\0'));
@@ -111,7 +117,10 @@ pub(crate) fn validated(validated: Option<Validated>, report: &mut Report) -> Op
             true
         }
         Identity::Object(object) => {
-            is_segment(&object.id) || refuse("/metadata/name", "object's id", &object.id)
+            // an id that travels as a parameter may hold slashes, as a nested pool's does
+            let plain = object.id.len() <= 255 && object.id.split('/').all(is_plain);
+            plain && object.vars.iter().all(|(_, value)| is_plain(value))
+                || refuse("/spec", "object's id", &object.id)
         }
         Identity::Other(_) => true,
     };

@@ -14,7 +14,8 @@
 //! - [`bindings`] and [`records`]: the contract's types and short constructors for them;
 //! - [`report`], [`check`] and [`schema`]: finding every mistake of a manifest;
 //! - [`size`], [`props`], [`text`], [`tags`]: PVE's text forms;
-//! - [`live`] and [`changes`]: comparing a manifest with what PVE reports.
+//! - [`live`] and [`changes`]: comparing a manifest with what PVE reports of a guest;
+//! - [`object`] and [`marker`]: the same for any other object, and the proof that it is ours.
 
 pub mod bindings;
 mod carry;
@@ -22,7 +23,9 @@ pub mod changes;
 pub mod check;
 pub mod kind;
 pub mod live;
+pub mod marker;
 pub mod names;
+pub mod object;
 pub mod props;
 pub mod records;
 pub mod report;
@@ -35,6 +38,7 @@ pub use bindings::proxops::kind::types;
 pub use changes::{Changes, Field};
 pub use kind::{About, Kind, Resource};
 pub use live::LiveView;
+pub use object::ObjectView;
 pub use props::{Props, Table};
 pub use report::Report;
 pub use size::Size;

@@ -257,3 +257,20 @@ pub fn build_binary() -> Result<()> {
     ensure!(status.success(), "the proxops binary could not be built");
     Ok(())
 }
+
+/// A kind of `examples/kinds`, as its author builds it.
+pub fn build_example(name: &str) -> Result<PathBuf> {
+    let binary = binary()?;
+    let target = binary.ancestors().nth(2).context("no target folder")?.join("kinds");
+    let package = format!("kind-example-{name}");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .current_dir(workspace())
+        .args(["build", "--quiet", "--locked", "--profile", "kind", "--target", "wasm32-wasip2", "-p", &package])
+        .arg("--target-dir")
+        .arg(&target)
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_TARGET_DIR");
+    ensure!(cargo.status()?.success(), "{package} could not be built");
+    Ok(target.join("wasm32-wasip2/kind").join(format!("{}.wasm", package.replace('-', "_"))))
+}

@@ -8,6 +8,7 @@ mod cycle;
 mod example;
 mod fetch;
 mod ground;
+mod kinds;
 mod live;
 mod native;
 mod plan;
@@ -18,7 +19,7 @@ use report::Row;
 use std::process::ExitCode;
 
 /// Parts, in the order of the table.
-const PARTS: [&str; 7] = ["drift", "plan", "cycle", "apply", "example", "memory", "compile"];
+const PARTS: [&str; 8] = ["drift", "plan", "cycle", "apply", "example", "memory", "compile", "kinds"];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -66,6 +67,7 @@ async fn rows(part: &str) -> Result<Vec<Row>> {
         "apply" => cycle::apply().await,
         "example" => example::rows().await,
         "memory" => cycle::memory().await,
+        "kinds" => kinds::rows(),
         _ => compile::rows(),
     }
 }

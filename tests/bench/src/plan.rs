@@ -69,7 +69,8 @@ impl Fleet {
     }
 
     fn plan(&self, index: &Index, kinds: &dyn KindSet, threads: usize) -> Result<()> {
-        let options = Options { prune_budget: 3, owner_tag: "proxops".to_owned(), threads };
+        let options =
+            Options { prune_budget: 3, owner_tag: "proxops".to_owned(), grants: Default::default(), threads };
         let plan = Planner { index, kinds, secrets: &NoSecrets, options: &options }.plan(&self.world);
         ensure!(
             plan.is_clean(),

@@ -1,8 +1,9 @@
 //! What the tests run: the binary and the hostile kind, built once.
 
 use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 /// The top folder of the repository.
 pub fn root() -> PathBuf {
@@ -51,29 +52,7 @@ pub fn binary() -> &'static Path {
 /// `describe` is an attack of `describe`, or `honest`; each manifest's `spec.attack` is one of the other functions.
 pub fn hostile_kind(describe: &str, kind: &str, root_folder: &str) -> Vec<u8> {
     static COMPONENT: OnceLock<Vec<u8>> = OnceLock::new();
-    let component = COMPONENT.get_or_init(|| {
-        let target = target_dir().join("kinds");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .current_dir(root())
-            .args([
-                "build",
-                "--quiet",
-                "--profile",
-                "kind",
-                "-p",
-                "proxops-hostile",
-                "--target",
-                "wasm32-wasip2",
-            ])
-            .arg("--target-dir")
-            .arg(&target);
-        for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_TARGET_DIR", "RUSTC_WRAPPER"] {
-            cargo.env_remove(name);
-        }
-        succeed(&mut cargo);
-        std::fs::read(target.join("wasm32-wasip2/kind/proxops_hostile.wasm")).unwrap()
-    });
+    let component = COMPONENT.get_or_init(|| component("proxops-hostile"));
     // Room for "<attack>;<kind>;<root>;" after a marker in the component's data.
     let marker = b"@hostile@";
     let at = component.windows(marker.len()).position(|w| w == marker).expect("the marker") + marker.len();
@@ -82,6 +61,29 @@ pub fn hostile_kind(describe: &str, kind: &str, root_folder: &str) -> Vec<u8> {
     let mut bytes = component.clone();
     bytes[at..at + 54].copy_from_slice(text.as_bytes());
     bytes
+}
+
+/// A kind of `examples/kinds`, as a component, built as its author builds it.
+pub fn example_kind(name: &str) -> Vec<u8> {
+    static BUILT: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::new(BTreeMap::new());
+    let mut built = BUILT.lock().unwrap();
+    built.entry(name.to_owned()).or_insert_with(|| component(&format!("kind-example-{name}"))).clone()
+}
+
+/// One package of the workspace for `wasm32-wasip2`.
+fn component(package: &str) -> Vec<u8> {
+    let target = target_dir().join("kinds");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .current_dir(root())
+        .args(["build", "--locked", "--quiet", "--profile", "kind", "-p", package, "--target", "wasm32-wasip2"])
+        .arg("--target-dir")
+        .arg(&target);
+    for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_TARGET_DIR", "RUSTC_WRAPPER"] {
+        cargo.env_remove(name);
+    }
+    succeed(&mut cargo);
+    std::fs::read(target.join("wasm32-wasip2/kind").join(format!("{}.wasm", package.replace('-', "_")))).unwrap()
 }
 
 fn succeed(command: &mut Command) {

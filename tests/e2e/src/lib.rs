@@ -11,6 +11,6 @@ mod run;
 mod schema;
 
 pub use bench::{Bench, CLUSTER};
-pub use build::{binary, hostile_kind, root};
+pub use build::{binary, example_kind, hostile_kind, root};
 pub use run::Run;
 pub use schema::{builtin_kinds, field_paths};

@@ -11,6 +11,8 @@ mod house;
 mod inputs;
 mod kinds;
 mod matrix;
+mod objects;
+mod stranger;
 mod safety;
 mod support;
 mod validate;

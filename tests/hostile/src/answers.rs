@@ -79,6 +79,7 @@ pub fn info(attack: &str, kind: String, root: String) -> Info {
         method,
         path: path.into(),
         id_param: None,
+        digest: false,
         ext: vec![],
     };
     Info {
@@ -96,7 +97,8 @@ pub fn info(attack: &str, kind: String, root: String) -> Info {
                 extensions: vec![".iso".into()],
                 ext: vec![],
             }),
-            "object" | "access" | "dots" => Target::Object(ObjectTarget {
+            attack if attack.starts_with("object") => crate::objects::target(attack),
+            "access" | "dots" | "encoded" | "empty" | "query" | "fragment" => Target::Object(ObjectTarget {
                 list: operation(Method::Get, "/pools"),
                 read: operation(Method::Get, "/pools/{id}"),
                 id_field: "poolid".into(),
@@ -105,7 +107,10 @@ pub fn info(attack: &str, kind: String, root: String) -> Info {
                     match attack {
                         "access" => "/access/users/{id}",
                         "dots" => "/pools/../access/users",
-                        _ => "/pools/{id}",
+                        "encoded" => "/pools/%2e%2e/access",
+                        "empty" => "/pools//{id}",
+                        "query" => "/pools?delete=1",
+                        _ => "/pools#{id}",
                     },
                 )],
                 ownership: Ownership::None,

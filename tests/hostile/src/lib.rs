@@ -8,6 +8,7 @@
 
 mod answers;
 mod attacks;
+mod objects;
 #[cfg(target_os = "wasi")]
 mod snoop;
 
@@ -36,6 +37,14 @@ fn attack_of(manifest: &Manifest) -> String {
     after.split('"').next().unwrap_or_default().to_owned()
 }
 
+fn is_object() -> bool {
+    instructions()[0].starts_with("object")
+}
+
+fn marker(manifest: &Manifest, context: &Context) -> String {
+    format!("proxops:{}:{}/{}", context.owner_tag, instructions()[1], manifest.name)
+}
+
 impl Guest for Hostile {
     fn describe() -> Info {
         let [attack, kind, root] = instructions();
@@ -46,18 +55,27 @@ impl Guest for Hostile {
     fn validate(manifest: Manifest) -> Validation {
         let attack = attack_of(&manifest);
         attacks::anywhere(&attack);
-        answers::validation(&attack)
+        match is_object() {
+            true => objects::validation(&attack),
+            false => answers::validation(&attack),
+        }
     }
 
-    fn create_params(manifest: Manifest, _: Context) -> Result<Creation, Vec<Diagnostic>> {
+    fn create_params(manifest: Manifest, context: Context) -> Result<Creation, Vec<Diagnostic>> {
         let attack = attack_of(&manifest);
         attacks::anywhere(&attack);
+        if is_object() {
+            return Ok(objects::creation(&attack, &marker(&manifest, &context)));
+        }
         answers::creation(&attack)
     }
 
-    fn drift(manifest: Manifest, _: Live, _: Context) -> Result<DriftReport, Vec<Diagnostic>> {
+    fn drift(manifest: Manifest, _: Live, context: Context) -> Result<DriftReport, Vec<Diagnostic>> {
         let attack = attack_of(&manifest);
         attacks::anywhere(&attack);
+        if is_object() {
+            return Ok(objects::report(&attack, &marker(&manifest, &context)));
+        }
         answers::report(&attack)
     }
 

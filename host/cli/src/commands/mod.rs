@@ -5,6 +5,7 @@ mod demo;
 mod diff;
 mod explain;
 mod kinds;
+mod new;
 mod schema;
 mod sim;
 mod status;
@@ -32,6 +33,9 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
         Command::Kinds { command: KindsCommand::List } => kinds::list(&global),
         Command::Kinds { command: KindsCommand::Inspect { what } } => kinds::inspect(&global, &what),
         Command::Kinds { command: KindsCommand::Test(args) } => kinds::test(&global, &args),
+        Command::Kinds { command: KindsCommand::New { name, language, dir } } => {
+            new::run(&global, &name, language, &dir)
+        }
         Command::Schema(args) => schema::run(&global, &args),
         Command::Explain { what } => explain::run(&global, &what),
         Command::Sim(args) => sim::run(&global, &args).await,

@@ -4,7 +4,7 @@ use crate::support::*;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use proxops_exec::{CallTarget, Replanned, Replanner};
-use proxops_model::kind::{KindStep, Method, Pairs};
+use proxops_model::kind::{KindStep, Method, ObjectId, Pairs};
 use proxops_model::plan::Subject;
 use proxops_model::{Action, Outcome, ResourceId, Step, Verb};
 use proxops_pve::Client;
@@ -37,15 +37,21 @@ impl Replanner for Pools {
             "delete" => Method::Delete,
             other => return Err(format!("no {other}")),
         };
-        Ok(CallTarget { method, path: "/pools".into(), id: Some(("poolid".into(), "web".into())) })
+        Ok(CallTarget {
+            method,
+            path: "/pools".into(),
+            id: Some(("poolid".into(), "web".into())),
+            digest: false,
+        })
     }
 }
 
 fn call(verb: Verb, operation: &str) -> Action {
     let step =
         KindStep::Call { operation: operation.into(), vars: Vec::new(), set: Vec::new(), unset: Vec::new() };
+    let subject = Subject::Object { id: ObjectId { id: "web".into(), vars: Vec::new() } };
     let mut action = action(verb, 0, "web", vec![Step::Kind(step)]);
-    (action.vmid, action.node, action.subject) = (None, None, Some(Subject::Object));
+    (action.vmid, action.node, action.subject) = (None, None, Some(subject));
     action.kind = "Pool".into();
     action
 }

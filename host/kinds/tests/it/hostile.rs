@@ -24,7 +24,73 @@ fn everywhere(attack: &str, expected: &str) {
 
 #[test]
 fn a_loop_without_end_meets_the_fuel_limit() {
-    everywhere("loop", "it did more work than one call may do (limit fuel = 400000000)");
+    let over = "it did more work than one call may do (limit fuel = 400000000)";
+    let fault = |refusal| match refusal {
+        Refusal::Fault(fault) => fault,
+        Refusal::Diagnostics(list) => panic!("diagnostics, not a fault: {list:?}"),
+    };
+    for call in 0..4 {
+        let session = evil(plain());
+        let found = match call {
+            0 => validate(&session, "loop").map(|_| ()).unwrap_err(),
+            1 => fault(create(&session, "loop").map(|_| ()).unwrap_err()),
+            2 => fault(drift(&session, "loop").map(|_| ()).unwrap_err()),
+            _ => fault(adopt(&session, "loop").map(|_| ()).unwrap_err()),
+        };
+        assert_eq!((found.message.as_str(), found.kind.as_str()), (over, "Evil"));
+    }
+}
+
+#[test]
+fn a_kind_that_spins_costs_its_time_limit_once_in_a_session_and_others_go_on() {
+    let folder = Folder::new();
+    folder.file("evil.wasm", &patched(plain(), "honest", "Evil", "evil"));
+    folder.file("good.wasm", &patched(plain(), "honest", "Good", "good"));
+    let kinds = folder.load();
+    let session = kinds.session();
+    assert!(validate(&session, "loop").is_err());
+    for _ in 0..1000 {
+        let again = validate(&session, "loop").unwrap_err();
+        assert_eq!(
+            again.message,
+            "it is not asked again in this cycle: in validate it did more work than one call may do (limit fuel = 400000000)"
+        );
+        assert!(session.get("Good").unwrap().validate(&manifest("honest")).is_ok());
+    }
+    let meters: std::collections::BTreeMap<_, _> = kinds.meters().into_iter().collect();
+    let evil = meters["Evil"];
+    assert_eq!((evil.calls, evil.faults, evil.refused), (1, 1, 1000));
+    assert_eq!((meters["Good"].calls, meters["Good"].faults), (1000, 0));
+    // the next cycle asks again
+    assert!(validate(&kinds.session(), "honest").is_ok());
+}
+
+#[test]
+fn a_kind_that_crashes_again_and_again_is_given_up_when_that_cost_its_time_limit() {
+    let folder = Folder::new();
+    folder.file("evil.wasm", &patched(plain(), "honest", "Evil", "evil"));
+    folder.file("good.wasm", &patched(plain(), "honest", "Good", "good"));
+    // any time is over a limit of none
+    let own = Limits { deadline: Duration::ZERO, ..limits() };
+    let sources = proxops_kinds::Sources { limits: [("Evil".to_owned(), own)].into(), ..folder.sources() };
+    let session = proxops_kinds::Kinds::load(&sources, limits(), None).unwrap().session();
+    assert!(validate(&session, "abort").is_err());
+    let again = validate(&session, "honest").unwrap_err();
+    assert!(again.message.starts_with("it is not asked again in this cycle: in validate"), "{again}");
+    assert!(session.get("Good").unwrap().validate(&manifest("honest")).is_ok());
+}
+
+#[test]
+fn limits_of_one_kind_are_no_other_kinds() {
+    let folder = Folder::new();
+    folder.file("evil.wasm", &patched(plain(), "honest", "Evil", "evil"));
+    folder.file("good.wasm", &patched(plain(), "honest", "Good", "good"));
+    let own = Limits { output_items: 40_000, ..limits() };
+    let sources = proxops_kinds::Sources { limits: [("Evil".to_owned(), own)].into(), ..folder.sources() };
+    let session = proxops_kinds::Kinds::load(&sources, limits(), None).unwrap().session();
+    assert!(validate(&session, "items").is_ok());
+    let good = session.get("Good").unwrap().validate(&manifest("items")).unwrap_err();
+    assert!(good.message.contains("limit output-items = 20000"), "{good}");
 }
 
 #[test]

@@ -54,6 +54,10 @@ fn a_hostile_describe_costs_only_its_own_file() {
             "it failed in describe: its path \"/access/users/{id}\" reaches into /access, which no object kind may",
         ),
         ("dots", "it failed in describe: its path \"..\" can't stand in an API path"),
+        ("encoded", "it failed in describe: its path \"%2e%2e\" can't stand in an API path"),
+        ("empty", "it failed in describe: its path \"\" can't stand in an API path"),
+        ("query", "it failed in describe: its path \"pools?delete=1\" can't stand in an API path"),
+        ("fragment", "it failed in describe: its path \"pools#{id}\" can't stand in an API path"),
     ] {
         assert_eq!(refused(attack), expected, "{attack}");
     }

@@ -7,4 +7,5 @@ mod builtin;
 mod components;
 mod hostile;
 mod loading;
+mod objects;
 mod wasi;

@@ -68,14 +68,11 @@ fn the_words_of_a_panic_are_told() {
 
 #[test]
 fn limits_hold_as_for_other_components() {
+    let loops = validate(&evil(wasip2()), "loop").unwrap_err().message;
+    assert_eq!(loops, "it did more work than one call may do (limit fuel = 400000000)");
     let session = evil(wasip2());
-    for (attack, expected) in [
-        ("loop", "it did more work than one call may do (limit fuel = 400000000)"),
-        ("gigabytes", "its answer is larger than 4 MiB (limit output-bytes)"),
-    ] {
-        for (function, message) in faults(&session, attack) {
-            assert_eq!(message, expected, "{attack} in {function}");
-        }
+    for (function, message) in faults(&session, "gigabytes") {
+        assert_eq!(message, "its answer is larger than 4 MiB (limit output-bytes)", "{function}");
     }
     assert_others_work(&session);
 }
@@ -97,6 +94,6 @@ fn a_component_without_wasi_gets_none() {
     folder.file("plain.wasm", &patched(plain(), "honest", "Plain", "plain"));
     folder.file("wasi.wasm", &patched(wasip2(), "honest", "Wasi", "wasi"));
     let listing = folder.load().list();
-    assert_eq!(listing[0].imports, ["proxops:kind/log@1.0.0-rc.2", "proxops:kind/types@1.0.0-rc.2"]);
+    assert_eq!(listing[0].imports, ["proxops:kind/log@1.0.0-rc.3", "proxops:kind/types@1.0.0-rc.3"]);
     assert!(listing[1].imports.iter().any(|i| i.starts_with("wasi:")));
 }

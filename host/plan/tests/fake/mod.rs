@@ -220,7 +220,8 @@ impl Bench {
         }
         world.ha = Some(Ok(BTreeSet::new()));
         world.replicated = Some(Ok(BTreeSet::new()));
-        let options = Options { prune_budget: 3, owner_tag: "proxops".into(), threads: 1 };
+        let options =
+            Options { prune_budget: 3, owner_tag: "proxops".into(), grants: Default::default(), threads: 1 };
         Self { nodes: vec![], resources: vec![], failed: vec![], world, options, shared: false }
     }
     pub fn allow(mut self, nodes: &[&str]) -> Self {

@@ -39,7 +39,7 @@ listen: '[::1]:80'
 data-dir: state
 kinds:
   - {kind: Pool, allow: [/pools], sha256: 'SHA'}
-  - {kind: Net, file: kinds/net.wasm}
+  - {kind: Net, file: kinds/net.wasm, limits: {memory: 128MiB, deadline: 5s, instances: 80}}
 "
     .replace("SHA", &format!("sha256:{}", "AB".repeat(32)));
     let tree = Tree::lab().with("proxops.yaml", &text);
@@ -63,6 +63,9 @@ kinds:
     assert_eq!(s.kinds[0].sha256.as_deref(), Some("ab".repeat(32).as_str()));
     assert_eq!((s.kinds[0].location.line, s.kinds[0].location.column), (9, 5));
     assert_eq!(s.kinds[1].file, Some(root.join("kinds/net.wasm")));
+    let limits = &s.kinds[1].limits;
+    assert_eq!((limits.memory, limits.instances), (Some(128 << 20), Some(80)));
+    assert_eq!((limits.deadline, limits.fuel), (Some(Duration::from_secs(5)), None));
     assert_eq!(s.credentials.git_token.unwrap().origin(), "proxops.yaml:4:60");
 }
 

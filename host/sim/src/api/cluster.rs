@@ -172,6 +172,7 @@ fn ha_get(world: &mut World, call: &Call<'_>) -> Reply<Answer> {
 fn ha_create(world: &mut World, call: &Call<'_>) -> Reply<Answer> {
     let sid = sid(world, call.text("sid"))?;
     refuse_groups(call)?;
+    one_line(call)?;
     let known = world.guests.values().any(|guest| guest.sid() == sid);
     if !known {
         let id = sid.rsplit(':').next().unwrap_or_default();
@@ -186,6 +187,14 @@ fn ha_create(world: &mut World, call: &Call<'_>) -> Reply<Answer> {
     Ok(Answer::default())
 }
 
+/// Whether a comment of several lines survives is not known.
+fn one_line(call: &Call<'_>) -> Reply<()> {
+    match call.text("comment").contains('\n') {
+        true => Err(Refused::param("comment", "value does not fit on one line")),
+        false => Ok(()),
+    }
+}
+
 /// Groups are gone on 9 (fact R9).
 fn refuse_groups(call: &Call<'_>) -> Reply<()> {
     match call.get("group") {
@@ -197,6 +206,7 @@ fn refuse_groups(call: &Call<'_>) -> Reply<()> {
 fn ha_change(world: &mut World, call: &Call<'_>) -> Reply<Answer> {
     let sid = sid(world, call.text("sid"))?;
     refuse_groups(call)?;
+    one_line(call)?;
     if call.get("digest").is_some_and(|digest| digest != ha_digest(world)) {
         return Err(Refused::die("detected modified configuration - file changed by other user? Try again."));
     }

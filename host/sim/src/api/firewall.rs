@@ -64,6 +64,10 @@ fn list(world: &mut World, _: &Call<'_>) -> Reply<Answer> {
 }
 
 fn create(world: &mut World, call: &Call<'_>) -> Reply<Answer> {
+    // a group's comment stands on the line of its header: more than one line is not known to survive
+    if call.text("comment").contains('\n') {
+        return Err(Refused::param("comment", "value does not fit on one line"));
+    }
     assert_digest(world, call)?;
     let name = call.text("group");
     match call.get("rename") {
