@@ -27,5 +27,5 @@ lint: targets
 
 # The built-in kinds are WebAssembly; so are those that the tests build.
 targets:
-	@rustup target add wasm32-unknown-unknown wasm32-wasip2 >/dev/null 2>&1 || \
-	  { echo "rustup target add wasm32-unknown-unknown wasm32-wasip2 failed; is rustup installed?" >&2; exit 1; }
+	@rustup target add wasm32-unknown-unknown wasm32-wasip1 wasm32-wasip2 >/dev/null 2>&1 || \
+	  { echo "rustup target add wasm32-unknown-unknown wasm32-wasip1 wasm32-wasip2 failed; is rustup installed?" >&2; exit 1; }

@@ -4,8 +4,7 @@
 use futures::stream::{self, StreamExt as _};
 use proxops_model::ResourceId;
 use proxops_model::kind::{
-    Identity, KindInfo, LiveObject, LiveValue, ObjectId, ObjectTarget, Operation, Ownership, Pairs,
-    Target,
+    Identity, KindInfo, LiveObject, LiveValue, ObjectId, ObjectTarget, Operation, Ownership, Pairs, Target,
 };
 use proxops_model::object::{self, Grants, Proof};
 use proxops_plan::{Index, NodeState, ObjectRead, Objects, World};

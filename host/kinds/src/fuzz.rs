@@ -8,20 +8,80 @@ use crate::lift::{self, Lift};
 use crate::limits::Limits;
 use crate::steps::{self, Origin, Owner};
 use crate::{describe, lift_steps};
-use proxops_model::kind::{Identity, KindStep, Manifest, ObjectTarget, Ownership, ParamValue, Target, Validated};
+use proxops_model::kind::{
+    Identity, KindStep, Manifest, ObjectTarget, Ownership, ParamValue, Target, Validated,
+};
 use proxops_model::object;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
 /// Texts that mean something to somebody.
 const TEXTS: &[&str] = &[
-    "", "a", "web", "VM", "Pool", "comment", "tags", "poolid", "delete", "digest", "vmid", "skiplock", "rename",
-    "cipassword", "password", "ops", "description", "node", "id", "pos", "pve01", "proxops", "web;proxops",
-    "proxops:proxops:Evil/web", "x\nproxops:proxops:Evil/web", "proxops:proxops:Pool/web", "/spec", "/spec/a",
-    "/spec/list/0", "/spec/list/9", "/spec/password-ref", "/metadata/name", "/nope", "..", ".", "a/b", "a//b", "%2e%2e",
-    "a?b=c", "a#b", "/pools", "/pools/{id}", "/pools/{id}/{pos}", "/access/users", "/nodes/{node}/qemu", "/pools/../access",
-    "/", "{id}", "create", "update", "part", "a\0b", "\u{1b}[2J", "\u{202e}", "é", "{}", "[", "{\"kind\":\"Evil\"}",
-    "proxops/v1alpha1", "iso", ".iso", "import", "evil", "clusters", "1.0",
+    "",
+    "a",
+    "web",
+    "VM",
+    "Pool",
+    "comment",
+    "tags",
+    "poolid",
+    "delete",
+    "digest",
+    "vmid",
+    "skiplock",
+    "rename",
+    "cipassword",
+    "password",
+    "ops",
+    "description",
+    "node",
+    "id",
+    "pos",
+    "pve01",
+    "proxops",
+    "web;proxops",
+    "proxops:proxops:Evil/web",
+    "x\nproxops:proxops:Evil/web",
+    "proxops:proxops:Pool/web",
+    "/spec",
+    "/spec/a",
+    "/spec/list/0",
+    "/spec/list/9",
+    "/spec/password-ref",
+    "/metadata/name",
+    "/nope",
+    "..",
+    ".",
+    "a/b",
+    "a//b",
+    "%2e%2e",
+    "a?b=c",
+    "a#b",
+    "/pools",
+    "/pools/{id}",
+    "/pools/{id}/{pos}",
+    "/access/users",
+    "/nodes/{node}/qemu",
+    "/pools/../access",
+    "/",
+    "{id}",
+    "create",
+    "update",
+    "part",
+    "a\0b",
+    "\u{1b}[2J",
+    "\u{202e}",
+    "é",
+    "{}",
+    "[",
+    "{\"kind\":\"Evil\"}",
+    "proxops/v1alpha1",
+    "iso",
+    ".iso",
+    "import",
+    "evil",
+    "clusters",
+    "1.0",
 ];
 
 struct Dice(StdRng);
@@ -108,7 +168,11 @@ impl Dice {
             }),
             secrets: self.list(|d| wit::SecretUse {
                 name: d.of(&["ops"]),
-                class: if d.one_in(9) { wit::SecretClass::Other(d.text()) } else { wit::SecretClass::Password },
+                class: if d.one_in(9) {
+                    wit::SecretClass::Other(d.text())
+                } else {
+                    wit::SecretClass::Password
+                },
                 at: d.of(&["/spec/password-ref"]),
                 ext: d.ext(),
             }),
@@ -123,11 +187,16 @@ impl Dice {
             incomplete: self.list(|d| wit::Hole { at: d.at(), why: d.text(), ext: d.ext() }),
             ext: self.ext(),
         };
-        wit::Validation { validated: Some(validated), diagnostics: self.list(Self::diagnostic), ext: self.ext() }
+        wit::Validation {
+            validated: Some(validated),
+            diagnostics: self.list(Self::diagnostic),
+            ext: self.ext(),
+        }
     }
 
     fn param(&mut self) -> wit::Param {
-        let key = self.of(&["comment", "tags", "memory", "cipassword", "delete", "vms", "rename", "poolid", "env"]);
+        let key =
+            self.of(&["comment", "tags", "memory", "cipassword", "delete", "vms", "rename", "poolid", "env"]);
         let value = match self.below(12) {
             0 => wit::Value::Many(self.list(Self::text)),
             1 => wit::Value::Secret(self.of(&["ops", "root"])),
@@ -212,7 +281,12 @@ impl Dice {
             labels: self.pairs(),
             annotations: self.pairs(),
             spec: self.of(&["{}", "{\"a\":1}"]),
-            gaps: self.list(|d| wit::Gap { key: d.text(), value: d.maybe(Self::text), why: d.text(), ext: d.ext() }),
+            gaps: self.list(|d| wit::Gap {
+                key: d.text(),
+                value: d.maybe(Self::text),
+                why: d.text(),
+                ext: d.ext(),
+            }),
             incomplete: self.list(|d| wit::Hole { at: d.at(), why: d.text(), ext: d.ext() }),
             new_public_keys: self.pairs(),
             masked_secrets: self.0.random(),
@@ -249,7 +323,10 @@ impl Dice {
                 ownership: match self.below(4) {
                     0 => wit::Ownership::None,
                     1 => wit::Ownership::Tags(self.of(&["tags"])),
-                    _ => wit::Ownership::Marker(wit::Marker { field: self.of(&["comment"]), in_list: self.one_in(2) }),
+                    _ => wit::Ownership::Marker(wit::Marker {
+                        field: self.of(&["comment"]),
+                        in_list: self.one_in(2),
+                    }),
                 },
                 ext: self.ext(),
             }),
@@ -284,9 +361,13 @@ const OWNER: Owner<'static> = Owner { kind: "Evil", name: "web", tag: "proxops" 
 
 /// What the rest of the host relies on, of an object kind's steps that were accepted.
 fn object_rules(steps: &[KindStep], target: &ObjectTarget, validated: &Validated) {
-    let Identity::Object(id) = &validated.identity else { panic!("an object kind with {:?}", validated.identity) };
+    let Identity::Object(id) = &validated.identity else {
+        panic!("an object kind with {:?}", validated.identity)
+    };
     for step in steps {
-        let KindStep::Call { operation, vars, set, unset } = step else { panic!("{step:?} of an object kind") };
+        let KindStep::Call { operation, vars, set, unset } = step else {
+            panic!("{step:?} of an object kind")
+        };
         assert_ne!(operation, "delete");
         let write = target.writes.iter().find(|w| w.name == *operation).unwrap();
         let path = object::path(write, id, vars).unwrap();
@@ -307,7 +388,8 @@ fn object_rules(steps: &[KindStep], target: &ObjectTarget, validated: &Validated
 
 #[test]
 fn random_answers_never_panic_and_what_is_accepted_keeps_the_rules() {
-    let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|t| t.parse().ok()).unwrap_or(default);
+    let number =
+        |name: &str, default: u64| std::env::var(name).ok().and_then(|t| t.parse().ok()).unwrap_or(default);
     let rounds = number("PROXOPS_FUZZ_ROUNDS", 20_000);
     let mut dice = Dice(StdRng::seed_from_u64(number("PROXOPS_FUZZ_SEED", 7)));
     let limits = Limits::standard();
@@ -337,7 +419,11 @@ fn random_answers_never_panic_and_what_is_accepted_keeps_the_rules() {
             Err(_) => None,
         };
         if let Some(v) = &validated {
-            assert!(v.secrets.iter().all(|s| s.name == "ops"), "only what the manifest lists: {:?}", v.secrets);
+            assert!(
+                v.secrets.iter().all(|s| s.name == "ops"),
+                "only what the manifest lists: {:?}",
+                v.secrets
+            );
         }
         if let Ok(report) = Lift::new(&manifest, &limits).report(dice.report()) {
             reports += 1;
@@ -353,6 +439,9 @@ fn random_answers_never_panic_and_what_is_accepted_keeps_the_rules() {
         adoptions += u32::from(lift::adopted(dice.adopted(), "web", &limits).is_ok());
     }
     let least = |n: u64| u32::try_from(rounds / n).unwrap();
-    assert!(infos > least(1000) && validations > least(100) && reports > least(100), "{infos} {validations} {reports}");
+    assert!(
+        infos > least(1000) && validations > least(100) && reports > least(100),
+        "{infos} {validations} {reports}"
+    );
     assert!(calls > least(10_000) && adoptions > least(100), "{calls} {adoptions}");
 }

@@ -7,12 +7,13 @@
 //! kind alone.
 //!
 //! A call, from the outside in: `session` (pool, faults) -> `lower` (arguments) -> `store` (limits) ->
-//! the component -> `lift`, `check`, `steps` (answers). Around it: `files` and `shape` (what is a kind),
+//! the component -> `lift`, `check`, `steps`, `calls` (answers). Around it: `files` and `shape` (what is a kind),
 //! `kinds` (loading), `cache` (compiled code on disk), `engine` (settings, deadlines), `wasi` (the empty
 //! world), `fault` (why there is no answer), `meter` (what it all took).
 
 mod bindings;
 mod cache;
+mod calls;
 mod check;
 mod describe;
 mod engine;

@@ -266,7 +266,17 @@ pub fn build_example(name: &str) -> Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
         .current_dir(workspace())
-        .args(["build", "--quiet", "--locked", "--profile", "kind", "--target", "wasm32-wasip2", "-p", &package])
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--profile",
+            "kind",
+            "--target",
+            "wasm32-wasip2",
+            "-p",
+            &package,
+        ])
         .arg("--target-dir")
         .arg(&target)
         .env_remove("RUSTFLAGS")

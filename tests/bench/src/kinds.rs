@@ -22,7 +22,9 @@ pub fn rows() -> Result<Vec<Row>> {
     rows.extend(of(&file(pool), "Pool", "Rust, wasm32-wasip2")?);
     match std::env::var_os("PROXOPS_FOREIGN_KIND") {
         Some(path) => rows.extend(of(&file(PathBuf::from(path)), "FirewallGroup", "Python")?),
-        None => rows.push(Row::plain("kind in Python", "not measured: PROXOPS_FOREIGN_KIND names no component")),
+        None => {
+            rows.push(Row::plain("kind in Python", "not measured: PROXOPS_FOREIGN_KIND names no component"))
+        }
     }
     Ok(rows)
 }
@@ -86,7 +88,10 @@ fn of(sources: &Sources, kind: &str, what: &str) -> Result<Vec<Row>> {
     Ok(vec![
         Row::plain(format!("{name}: fresh instance and first call"), time(fresh)),
         Row::plain(format!("{name}: warm call"), format!("{}, {} fuel", time(call), most.fuel)),
-        Row::plain(format!("{name}: compiled, read from the cache"), format!("{}, {}", time(cold), time(warm))),
+        Row::plain(
+            format!("{name}: compiled, read from the cache"),
+            format!("{}, {}", time(cold), time(warm)),
+        ),
         Row::plain(format!("{name}: memory of an instance"), format!("{} KiB resident", each / 1024)),
     ])
 }

@@ -1,7 +1,7 @@
 //! What the tests run: the binary and the hostile kind, built once.
 
-use std::path::{Path, PathBuf};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 
@@ -76,14 +76,25 @@ fn component(package: &str) -> Vec<u8> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
         .current_dir(root())
-        .args(["build", "--locked", "--quiet", "--profile", "kind", "-p", package, "--target", "wasm32-wasip2"])
+        .args([
+            "build",
+            "--locked",
+            "--quiet",
+            "--profile",
+            "kind",
+            "-p",
+            package,
+            "--target",
+            "wasm32-wasip2",
+        ])
         .arg("--target-dir")
         .arg(&target);
     for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_TARGET_DIR", "RUSTC_WRAPPER"] {
         cargo.env_remove(name);
     }
     succeed(&mut cargo);
-    std::fs::read(target.join("wasm32-wasip2/kind").join(format!("{}.wasm", package.replace('-', "_")))).unwrap()
+    std::fs::read(target.join("wasm32-wasip2/kind").join(format!("{}.wasm", package.replace('-', "_"))))
+        .unwrap()
 }
 
 fn succeed(command: &mut Command) {

@@ -12,7 +12,7 @@ mod inputs;
 mod kinds;
 mod matrix;
 mod objects;
-mod stranger;
 mod safety;
+mod stranger;
 mod support;
 mod validate;

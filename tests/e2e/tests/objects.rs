@@ -5,7 +5,8 @@ use proxops_e2e::{Bench, CLUSTER, example_kind, hostile_kind};
 use proxops_sim::{FaultAnswer, GuestKind, RequestFault, World, seed};
 use serde_json::{Value, json};
 
-const GRANT: &str = "kinds:\n  - {kind: Pool, allow: [/pools]}\n  - {kind: HAResource, allow: [/cluster/ha/resources]}\n";
+const GRANT: &str =
+    "kinds:\n  - {kind: Pool, allow: [/pools]}\n  - {kind: HAResource, allow: [/cluster/ha/resources]}\n";
 
 fn thing(kind: &str, name: &str, spec: Value) -> Value {
     let mut manifest = manifest(kind, name, spec);
@@ -40,7 +41,10 @@ fn paths(bench: &Bench) -> Vec<String> {
 fn a_pool_is_made_filled_changed_and_removed_and_each_time_nothing_is_left_to_do() {
     let mut bench = bench(seed::empty());
     bench.documents(&format!("vm/{CLUSTER}/web.yaml"), &[crate::support::vm("web", 100, json!({}))]);
-    web(&mut bench, &[("web", json!({"pool": "web", "comment": "Web", "guests": ["VM/web"], "storages": ["nfs"]}))]);
+    web(
+        &mut bench,
+        &[("web", json!({"pool": "web", "comment": "Web", "guests": ["VM/web"], "storages": ["nfs"]}))],
+    );
     let plan = bench.diff();
     assert_eq!(plan.actions(), ["create VM/web", "create Pool/web"], "{plan}");
     bench.apply().exits(0);
@@ -99,7 +103,11 @@ fn without_a_grant_nothing_is_read_and_the_lines_to_add_are_shown() {
 #[test]
 fn a_pool_that_is_not_marked_as_ours_is_never_touched() {
     let mut world = seed::empty();
-    for (name, comment) in [("mine", "of somebody"), ("theirs", "proxops:other:Pool/theirs"), ("twin", "proxops:proxops:Pool/other")] {
+    for (name, comment) in [
+        ("mine", "of somebody"),
+        ("theirs", "proxops:other:Pool/theirs"),
+        ("twin", "proxops:proxops:Pool/other"),
+    ] {
         world.pools.entry(name.to_owned()).or_default().comment = comment.to_owned();
     }
     let before: Vec<String> = world.pools.values().map(|p| p.comment.clone()).collect();
@@ -107,7 +115,11 @@ fn a_pool_that_is_not_marked_as_ours_is_never_touched() {
     let all = ["mine", "theirs", "twin"].map(|name| (name, json!({"pool": name, "comment": "now ours"})));
     web(&mut bench, &all);
     let plan = bench.diff();
-    assert_eq!(plan.anomalies(), ["not-ours Pool/mine", "not-ours Pool/theirs", "not-ours Pool/twin"], "{plan}");
+    assert_eq!(
+        plan.anomalies(),
+        ["not-ours Pool/mine", "not-ours Pool/theirs", "not-ours Pool/twin"],
+        "{plan}"
+    );
     bench.apply();
     assert_eq!(bench.writes().len(), 0);
     // nor deleted
@@ -120,7 +132,10 @@ fn a_pool_that_is_not_marked_as_ours_is_never_touched() {
     assert!(!bench.world().pools.contains_key("twin"));
     // handed over by its marker
     bench.meddle("PUT", "/pools", json!({"poolid": "mine", "comment": "proxops:proxops:Pool/mine"}));
-    web(&mut bench, &[("lab", json!({"pool": "lab"})), ("mine", json!({"pool": "mine", "comment": "now ours"}))]);
+    web(
+        &mut bench,
+        &[("lab", json!({"pool": "lab"})), ("mine", json!({"pool": "mine", "comment": "now ours"}))],
+    );
     bench.apply().exits(0);
     assert_eq!(bench.world().pools["mine"].comment, "now ours\nproxops:proxops:Pool/mine");
 }
@@ -194,15 +209,22 @@ fn two_manifests_of_one_object_are_a_mistake() {
 #[test]
 fn an_ha_resource_of_a_guest_follows_its_manifest_with_digest_and_delete_list() {
     let mut bench = bench(seed::empty());
-    bench.documents(&format!("vm/{CLUSTER}/web.yaml"), &[crate::support::vm("web", 100, json!({"state": "stopped"}))]);
+    bench.documents(
+        &format!("vm/{CLUSTER}/web.yaml"),
+        &[crate::support::vm("web", 100, json!({"state": "stopped"}))],
+    );
     let ha = |spec: Value| thing("HAResource", "web", spec);
     let file = format!("ha/{CLUSTER}/web.yaml");
-    let spec = json!({"guest": "VM/web", "vmid": 100, "state": "stopped", "max-restart": 2, "comment": "the site"});
+    let spec =
+        json!({"guest": "VM/web", "vmid": 100, "state": "stopped", "max-restart": 2, "comment": "the site"});
     bench.documents(&file, &[ha(spec)]);
     bench.apply().exits(0);
     assert_eq!(bench.world().ha["vm:100"]["comment"], "the site proxops:proxops:HAResource/web");
     bench.converged();
-    bench.documents(&file, &[ha(json!({"guest": "VM/web", "vmid": 100, "state": "disabled", "comment": "the site"}))]);
+    bench.documents(
+        &file,
+        &[ha(json!({"guest": "VM/web", "vmid": 100, "state": "disabled", "comment": "the site"}))],
+    );
     bench.writes();
     bench.apply().exits(0);
     let writes = bench.writes();
@@ -227,7 +249,17 @@ fn hostile(describe: &str, attack: &str, world: World) -> Bench {
 
 #[test]
 fn a_hostile_object_kind_writes_nothing_that_it_may_not() {
-    for attack in ["call-delete", "var-id", "set-id", "rename", "drop-marker", "foreign-marker", "untagged", "var:..", "id:../access"] {
+    for attack in [
+        "call-delete",
+        "var-id",
+        "set-id",
+        "rename",
+        "drop-marker",
+        "foreign-marker",
+        "untagged",
+        "var:..",
+        "id:../access",
+    ] {
         let mut world = seed::empty();
         world.pools.entry("lab".to_owned()).or_default().comment = "proxops:proxops:Pool/lab".to_owned();
         let bench = hostile("object", attack, world);
@@ -287,10 +319,17 @@ fn the_example_kinds_keep_the_contract() {
 }
 
 /// The component of a Python kind, built by componentize-py; `None` where the machine has none.
-fn python_kind(folder: &std::path::Path, wit: &std::path::Path, out: &std::path::Path) -> Option<()> {
+pub fn python_kind(folder: &std::path::Path, wit: &std::path::Path, out: &std::path::Path) -> Option<()> {
     let program = std::env::var_os("PROXOPS_COMPONENTIZE_PY").unwrap_or_else(|| "componentize-py".into());
     let mut command = std::process::Command::new(program);
-    command.current_dir(folder).arg("-q").arg("-d").arg(wit).args(["-w", "kind", "componentize", "--stub-wasi", "app", "-o"]);
+    command.current_dir(folder).arg("-q").arg("-d").arg(wit).args([
+        "-w",
+        "kind",
+        "componentize",
+        "--stub-wasi",
+        "app",
+        "-o",
+    ]);
     match command.arg(out).status() {
         Ok(status) => {
             assert!(status.success());
@@ -315,7 +354,9 @@ fn a_firewall_group_in_python_keeps_the_contract_and_converges() {
     bench.write("proxops.yaml", "kinds: [{kind: FirewallGroup, allow: [/cluster/firewall/groups]}]\n");
     bench.run(&["kinds", "test", "kinds/firewall-group.wasm"]).exits(0);
     let path = format!("firewall-group/{CLUSTER}/web.yaml");
-    let group = |rules: Value| thing("FirewallGroup", "web", json!({"group": "web", "comment": "Web", "rules": rules}));
+    let group = |rules: Value| {
+        thing("FirewallGroup", "web", json!({"group": "web", "comment": "Web", "rules": rules}))
+    };
     let rule = |port: &str| json!({"type": "in", "action": "ACCEPT", "proto": "tcp", "dport": port});
     let ports = |bench: &Bench| -> Vec<String> {
         bench.world().groups["web"].rules.iter().map(|rule| rule["dport"].clone()).collect()
@@ -325,7 +366,11 @@ fn a_firewall_group_in_python_keeps_the_contract_and_converges() {
     assert_eq!(ports(&bench), ["22", "80", "443"]);
     bench.converged();
     // rules go, change, and somebody adds one in front
-    bench.meddle("POST", "/cluster/firewall/groups/web", json!({"type": "in", "action": "DROP", "proto": "tcp", "dport": "1"}));
+    bench.meddle(
+        "POST",
+        "/cluster/firewall/groups/web",
+        json!({"type": "in", "action": "DROP", "proto": "tcp", "dport": "1"}),
+    );
     bench.documents(&path, &[group(json!([rule("80"), rule("8443")]))]);
     bench.writes();
     bench.apply().exits(0);

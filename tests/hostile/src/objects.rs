@@ -80,7 +80,9 @@ fn attack(attack: &str, marker: &str) -> Option<Step> {
     Some(match attack {
         "call-delete" => call("delete", &[], vec![], &[]),
         "call-undeclared" => call("purge", &[], vec![], &[]),
-        "configure" => Step::Configure(ConfigureStep { set: vec![], unset: vec![], revert: vec![], ext: vec![] }),
+        "configure" => {
+            Step::Configure(ConfigureStep { set: vec![], unset: vec![], revert: vec![], ext: vec![] })
+        }
         "var-id" => call("part", &[("pos", "0"), ("id", "lab")], vec![], &[]),
         "var-node" => call("part", &[("pos", "0"), ("node", "pve02")], vec![], &[]),
         "set-id" => call("update", &[], vec![text("poolid", "lab")], &[]),

@@ -3,9 +3,9 @@
 //! A plain object with `delete` lists and a digest, whose id is made of a guest's vmid.
 
 use proxops_kind::{
-    About, AdoptOptions, Adopted, Change, Context, Creation, Diagnostic, DriftReport, Identity, Kind, Live,
-    Method, ObjectView, Operation, Ownership, Param, ParamRef, Reference, Refusal, Report, Resource, Step,
-    Target, Validated, marker,
+    About, AdoptOptions, Adopted, Anomaly, Change, Context, Creation, Diagnostic, DriftReport, Identity,
+    Kind, Live, Method, ObjectView, Operation, Ownership, Param, ParamRef, Reference, Refusal, Report,
+    Resource, Step, Target, Validated, marker,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -82,15 +82,12 @@ fn comment(m: &Resource<HaSpec>, context: &Context) -> Param {
         .at("/spec/comment")
 }
 
-/// The manifest's vmid must be the guest's own.
-fn check_guest(spec: &HaSpec, context: &Context) -> Result<(), Refusal> {
+/// Why the manifest's vmid is not the guest's own; `None` = it is.
+fn other_vmid(spec: &HaSpec, context: &Context) -> Option<String> {
     let (kind, name) = spec.guest.split_once('/').unwrap_or_default();
     match context.attribute(kind, name, "vmid") {
-        Some(vmid) if vmid == spec.vmid.to_string() => Ok(()),
-        found => {
-            let message = format!("{} has vmid {}, not {}", spec.guest, found.unwrap_or("none"), spec.vmid);
-            Err(vec![Diagnostic::error("other-vmid", "/spec/vmid", message)])
-        }
+        Some(vmid) if vmid == spec.vmid.to_string() => None,
+        found => Some(format!("{} has vmid {}, not {}", spec.guest, found.unwrap_or("none"), spec.vmid)),
     }
 }
 
@@ -164,8 +161,11 @@ impl Kind for HaResource {
 
     fn drift(m: &Resource<HaSpec>, live: &Live, context: &Context) -> Result<DriftReport, Refusal> {
         let view = ObjectView::of(live)?;
-        check_guest(&m.spec, context)?;
         let mut report = DriftReport::default();
+        if let Some(why) = other_vmid(&m.spec, context) {
+            report.anomalies.push(Anomaly::new(Severity::Error, "other-vmid", why).at("/spec/vmid"));
+            return Ok(report);
+        }
         let (mut set, mut unset) = (Vec::new(), Vec::new());
         // "enabled" is an old word for "started"
         let state =

@@ -30,6 +30,22 @@ pub fn wasip2() -> &'static [u8] {
     BYTES.get_or_init(|| build("wasm32-wasip2"))
 }
 
+/// The hostile kind as a preview 1 module with the adapter around it, which is what `cargo component build` makes.
+pub fn wasip1() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let adapter = wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER;
+        wit_component::ComponentEncoder::default()
+            .validate(true)
+            .module(&build("wasm32-wasip1"))
+            .unwrap()
+            .adapter("wasi_snapshot_preview1", adapter)
+            .unwrap()
+            .encode()
+            .unwrap()
+    })
+}
+
 /// One nested cargo run in the target folder that the built-in kinds use too.
 fn build(target: &str) -> Vec<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();

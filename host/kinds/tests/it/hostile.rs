@@ -3,7 +3,7 @@
 
 use crate::components::*;
 use proxops_kinds::Limits;
-use proxops_model::kind::{KindStep, ParamValue, Refusal};
+use proxops_model::kind::{KindSet as _, KindStep, ParamValue, Refusal};
 use std::time::Duration;
 
 fn message(refusal: Refusal) -> String {

@@ -75,16 +75,17 @@ fn the_marker_is_set_and_can_not_be_dropped_or_forged() {
     let session = session();
     let proof = "the marker proxops:proxops:Evil/web";
     for attack in ["foreign-marker", "drop-marker"] {
-        assert_eq!(drifts(&session, attack), Some(format!("it sets \"comment\" without {proof}")), "{attack}");
+        assert_eq!(
+            drifts(&session, attack),
+            Some(format!("it sets \"comment\" without {proof}")),
+            "{attack}"
+        );
     }
     for attack in ["unset-marker", "delete-marker"] {
         let expected = format!("it removes \"comment\", and with it {proof}");
         assert_eq!(drifts(&session, attack), Some(expected), "{attack}");
     }
-    assert_eq!(
-        fault(create(&session, "untagged")),
-        Some(format!("it sets \"comment\" without {proof}"))
-    );
+    assert_eq!(fault(create(&session, "untagged")), Some(format!("it sets \"comment\" without {proof}")));
     assert_eq!(fault(create(&session, "honest")), None);
     assert_eq!(drifts(&session, "change"), None);
 }

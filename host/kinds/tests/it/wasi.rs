@@ -97,3 +97,13 @@ fn a_component_without_wasi_gets_none() {
     assert_eq!(listing[0].imports, ["proxops:kind/log@1.0.0-rc.3", "proxops:kind/types@1.0.0-rc.3"]);
     assert!(listing[1].imports.iter().any(|i| i.starts_with("wasi:")));
 }
+
+#[test]
+fn a_preview_1_module_with_its_adapter_is_a_kind_with_an_empty_world_too() {
+    let session = evil(wasip1());
+    assert!(validate(&session, "stdout").is_ok());
+    assert!(drift(&session, "honest").is_ok());
+    let message = validate(&session, "panic").unwrap_err().message;
+    assert!(message.contains("the sky is falling"), "{message}");
+    assert_others_work(&session);
+}

@@ -44,7 +44,12 @@ pub fn run(global: &Global, name: &str, language: Language, parent: &Path) -> an
         write(&folder.join("sdk").join(path), text)?;
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{} is written; {} says how to build and test it", folder.display(), folder.join("README.md").display())?;
+    writeln!(
+        out,
+        "{} is written; {} says how to build and test it",
+        folder.display(),
+        folder.join("README.md").display()
+    )?;
     Ok(OK)
 }
 
