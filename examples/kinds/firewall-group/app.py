@@ -216,8 +216,8 @@ def show(rule):
     return None if rule is None else " ".join(f"{name}={value}" for name, value in sorted(rule.items()))
 
 
-def operation(name, method, path, id_param=None, digest=False):
-    return t.Operation(name, method, path, id_param, digest, [])
+def operation(name, method, path, id_param=None, digest=False, part=False):
+    return t.Operation(name, method, path, id_param, digest, part, [])
 
 
 class Api:
@@ -230,9 +230,9 @@ class Api:
             writes=[
                 operation("create", t.Method.POST, GROUPS, "group"),
                 operation("comment", t.Method.POST, GROUPS, "group", True),
-                operation("add-rule", t.Method.POST, one, None, True),
-                operation("change-rule", t.Method.PUT, rule, None, True),
-                operation("delete-rule", t.Method.DELETE, rule, None, True),
+                operation("add-rule", t.Method.POST, one, None, True, True),
+                operation("change-rule", t.Method.PUT, rule, None, True, True),
+                operation("delete-rule", t.Method.DELETE, rule, None, True, True),
                 operation("delete", t.Method.DELETE, one),
             ],
             ownership=t.Ownership_Marker(t.Marker("comment", True)),

@@ -60,7 +60,17 @@ pub(crate) fn check(
     for name in unset {
         key(name)?;
     }
-    proof_is_kept(operation, target, set, unset, owner)?;
+    let own = object::marker(owner.tag, owner.kind, owner.name);
+    for param in set {
+        if let ParamValue::Text(text) = &param.value
+            && object::markers(text).iter().any(|marker| *marker != own)
+        {
+            refuse!("it writes the marker of another resource into \"{}\"", param.key);
+        }
+    }
+    if !write.part {
+        proof_is_kept(operation, target, set, unset, owner)?;
+    }
     distinct(set.iter().map(|p| p.key.as_str()).chain(unset.iter().map(String::as_str)))
 }
 
@@ -121,6 +131,7 @@ mod tests {
             path: path.into(),
             id_param: id_param.map(str::to_owned),
             digest: false,
+            part: false,
         };
         let target = ObjectTarget {
             list: operation("list", Method::Get, "/pools", None),
@@ -129,7 +140,7 @@ mod tests {
             writes: vec![
                 operation("create", Method::Post, "/pools", Some("poolid")),
                 operation("update", Method::Put, "/pools/{id}", None),
-                operation("change-part", Method::Put, "/pools/{id}/{pos}", None),
+                Operation { part: true, ..operation("change-part", Method::Put, "/pools/{id}/{pos}", None) },
                 operation("delete", Method::Delete, "/pools/{id}", None),
             ],
             ownership: Ownership::Marker { field: "comment".into(), in_list: true },
@@ -192,5 +203,14 @@ mod tests {
         // PVE's pools take members away with a flag of that name
         assert_eq!(call("update", &[], vec![text("vms", "100"), text("delete", "1")], &[]), Ok(()));
         assert!(call("update", &[], vec![text("delete", "1")], &["vms"]).is_err());
+    }
+
+    #[test]
+    fn a_field_of_a_part_may_be_called_as_the_proofs_and_can_not_forge_one() {
+        let part = |comment: &str| call("change-part", &[("pos", "0")], vec![text("comment", comment)], &[]);
+        assert_eq!(part("HTTP"), Ok(()));
+        assert_eq!(call("change-part", &[("pos", "0")], vec![], &["comment"]), Ok(()));
+        assert!(part("proxops:proxops:Pool/other").is_err());
+        assert!(call("update", &[], vec![text("vms", "proxops:proxops:Pool/other")], &[]).is_err());
     }
 }

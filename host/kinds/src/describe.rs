@@ -106,6 +106,9 @@ fn object_target(target: &ObjectTarget) -> Checked {
                 quote(&write.name)
             );
         }
+        if write.part && matches!(write.name.as_str(), "create" | "delete") {
+            refuse!("its operation {} is of the object, and says that it is of a part", quote(&write.name));
+        }
         if write.name == "delete" && write.method != Method::Delete {
             refuse!("its operation \"delete\" is not a DELETE");
         }
@@ -191,6 +194,7 @@ mod tests {
             path: path.into(),
             id_param: Some("id".into()),
             digest: false,
+            part: false,
         };
         let target = ObjectTarget {
             list: operation("list", Method::Get, "/cluster/things"),
@@ -268,6 +272,7 @@ mod tests {
                     path: path.into(),
                     id_param: Some("id".into()),
                     digest: false,
+                    part: false,
                 });
             }
             check(&info)

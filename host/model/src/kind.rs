@@ -87,6 +87,7 @@ pub struct Operation {
     pub path: String,
     pub id_param: Option<String>,
     pub digest: bool,
+    pub part: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -217,7 +217,14 @@ mod tests {
     use crate::kind::Method;
 
     fn operation(path: &str) -> Operation {
-        Operation { name: "op".into(), method: Method::Put, path: path.into(), id_param: None, digest: false }
+        Operation {
+            name: "op".into(),
+            method: Method::Put,
+            path: path.into(),
+            id_param: None,
+            digest: false,
+            part: false,
+        }
     }
 
     fn id(id: &str, vars: &[(&str, &str)]) -> ObjectId {

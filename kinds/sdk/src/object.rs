@@ -10,7 +10,7 @@ impl Operation {
     /// One request, such as `Operation::new("update", Method::Put, "/pools")`.
     pub fn new(name: &str, method: Method, path: &str) -> Self {
         let (name, path) = (name.to_owned(), path.to_owned());
-        Self { name, method, path, id_param: None, digest: false, ext: Vec::new() }
+        Self { name, method, path, id_param: None, digest: false, part: false, ext: Vec::new() }
     }
     /// The parameter that carries the id, where the path does not.
     #[must_use]
@@ -22,6 +22,12 @@ impl Operation {
     #[must_use]
     pub fn with_digest(mut self) -> Self {
         self.digest = true;
+        self
+    }
+    /// It writes a part of the object, such as a rule.
+    #[must_use]
+    pub fn of_part(mut self) -> Self {
+        self.part = true;
         self
     }
 }

@@ -80,6 +80,7 @@ pub fn info(attack: &str, kind: String, root: String) -> Info {
         path: path.into(),
         id_param: None,
         digest: false,
+        part: false,
         ext: vec![],
     };
     Info {

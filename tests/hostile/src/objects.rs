@@ -10,6 +10,7 @@ fn operation(name: &str, method: Method, path: &str, id_param: Option<&str>) -> 
         path: path.into(),
         id_param: id_param.map(str::to_owned),
         digest: false,
+        part: false,
         ext: vec![],
     }
 }
