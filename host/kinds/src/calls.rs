@@ -62,9 +62,12 @@ pub(crate) fn check(
     }
     let own = object::marker(owner.tag, owner.kind, owner.name);
     for param in set {
-        if let ParamValue::Text(text) = &param.value
-            && object::markers(text).iter().any(|marker| *marker != own)
-        {
+        let texts = match &param.value {
+            ParamValue::Text(text) => std::slice::from_ref(text),
+            ParamValue::Many(texts) => texts.as_slice(),
+            ParamValue::Secret(_) => &[],
+        };
+        if texts.iter().any(|text| object::markers(text).iter().any(|marker| *marker != own)) {
             refuse!("it writes the marker of another resource into \"{}\"", param.key);
         }
     }
