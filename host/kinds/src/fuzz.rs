@@ -249,6 +249,25 @@ impl Dice {
         }
     }
 
+    /// A call that is nearly right: most rounds differ from an honest one in one place or none.
+    fn near_call(&mut self) -> wit::Step {
+        let operation = self.of(&["create", "update", "part"]);
+        let vars = if operation == "part" { vec![("pos".to_owned(), self.of(&["0", "1"]))] } else { vec![] };
+        let mark = self.of(&["x\nproxops:proxops:Evil/web", "x proxops:proxops:Evil/web"]);
+        let text = |key: &str, value: String| wit::Param {
+            key: key.to_owned(),
+            value: wit::Value::Text(value),
+            at: None,
+            ext: Vec::new(),
+        };
+        let mut set = vec![text("comment", mark)];
+        if self.one_in(3) {
+            set.push(self.param());
+        }
+        let unset = if self.one_in(6) { self.refs() } else { Vec::new() };
+        wit::Step::Call(wit::CallStep { operation, vars, set, unset, ext: self.ext() })
+    }
+
     fn report(&mut self) -> wit::DriftReport {
         let change = |d: &mut Self| wit::Change {
             at: d.at(),
@@ -303,6 +322,52 @@ impl Dice {
             id_param: self.maybe(|d| d.of(&["poolid"])),
             digest: self.one_in(2),
             part: self.one_in(3),
+            ext: self.ext(),
+        }
+    }
+
+    /// An object kind over pools, honest but for one operation or none.
+    fn near_info(&mut self) -> wit::Info {
+        use wit::Method::{Delete, Get, Post, Put};
+        let operation = |name: &str, method, path: &str, part| wit::Operation {
+            name: name.to_owned(),
+            method,
+            path: path.to_owned(),
+            id_param: (!path.contains("{id}")).then(|| "poolid".to_owned()),
+            digest: false,
+            part,
+            ext: Vec::new(),
+        };
+        let mut writes = vec![
+            operation("create", Post, "/pools", false),
+            operation("update", Put, "/pools/{id}", false),
+            operation("part", Put, "/pools/{id}/{pos}", true),
+            operation("delete", Delete, "/pools/{id}", false),
+        ];
+        if self.one_in(3) {
+            writes.push(self.operation());
+        }
+        let ownership = wit::Ownership::Marker(wit::Marker { field: "comment".to_owned(), in_list: true });
+        let (list, read) =
+            (operation("list", Get, "/pools", false), operation("read", Get, "/pools/{id}", false));
+        let id_field = "poolid".to_owned();
+        let target = wit::Target::Object(wit::ObjectTarget {
+            list,
+            read,
+            id_field,
+            writes,
+            ownership,
+            ext: Vec::new(),
+        });
+        wit::Info {
+            kind: "Evil".to_owned(),
+            version: "1.0".to_owned(),
+            api_versions: vec!["proxops/v1alpha1".to_owned()],
+            root: "evil".to_owned(),
+            summary: self.text(),
+            target,
+            schema: "{}".to_owned(),
+            examples: vec!["{\"kind\":\"Evil\"}".to_owned()],
             ext: self.ext(),
         }
     }
@@ -399,7 +464,8 @@ fn random_answers_never_panic_and_what_is_accepted_keeps_the_rules() {
     let (mut infos, mut validations, mut reports, mut calls, mut adoptions) = (0, 0, 0, 0, 0);
     let mut target = Target::Guest { guest_type: proxops_model::kind::GuestType::Qemu, template: false };
     for _ in 0..rounds {
-        if let Ok(info) = lift_steps::info(dice.info(), &limits) {
+        let info = if dice.one_in(2) { dice.near_info() } else { dice.info() };
+        if let Ok(info) = lift_steps::info(info, &limits) {
             infos += 1;
             describe::check(&info).unwrap();
             assert!(plain(&info.kind) && plain(&info.root) && plain(&info.version), "{info:?}");
@@ -426,7 +492,11 @@ fn random_answers_never_panic_and_what_is_accepted_keeps_the_rules() {
                 v.secrets
             );
         }
-        if let Ok(report) = Lift::new(&manifest, &limits).report(dice.report()) {
+        let mut answer = dice.report();
+        if matches!(target, Target::Object(_)) && dice.one_in(2) {
+            answer.steps = (0..1 + dice.below(2)).map(|_| dice.near_call()).collect();
+        }
+        if let Ok(report) = Lift::new(&manifest, &limits).report(answer) {
             reports += 1;
             let origin = if dice.one_in(2) { Origin::Create } else { Origin::Drift };
             let judged = steps::check(&report.steps, &target, origin, OWNER, validated.as_ref());
