@@ -16,7 +16,8 @@ build: targets
 	$(CARGO) build --locked -p proxops
 
 bench: targets
-	$(CARGO) run --locked --release -p proxops-bench
+	$(CARGO) build --locked --release -p proxops -p proxops-bench
+	$(TARGET)/release/bench
 
 install: targets
 	$(CARGO) install --locked --path host/cli

@@ -4,7 +4,7 @@ use crate::answer::{self, Envelope};
 use crate::class::Class;
 use crate::config::Credential;
 use crate::error::PveError;
-use crate::path::{ParamText, form, form_text};
+use crate::path::{ParamText, cookie_text, form};
 use crate::wire::Wire;
 use proxops_model::kind::Method;
 use proxops_secrets::Secret;
@@ -162,7 +162,7 @@ impl Auth {
             return Err(PveError::request(Class::Auth, "POST", LOGIN, "no ticket"));
         };
         let mut map = HeaderMap::new();
-        map.insert(COOKIE, sensitive("PVEAuthCookie=", &Secret::new(form_text(ticket.expose())))?);
+        map.insert(COOKIE, sensitive("PVEAuthCookie=", &Secret::new(cookie_text(ticket.expose())))?);
         if write {
             map.insert("CSRFPreventionToken", sensitive("", csrf)?);
         }

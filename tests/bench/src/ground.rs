@@ -232,28 +232,9 @@ fn binary() -> Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("proxops"))
 }
 
-/// Builds the `proxops` binary in this one's own profile: cargo builds no binary of another package by itself.
-pub fn build_binary() -> Result<()> {
-    if std::env::var_os("CARGO").is_none() && binary()?.exists() {
-        return Ok(());
-    }
-    let folder = binary()?;
-    let folder = folder.parent().context("no folder")?;
-    let profile = match folder.file_name().and_then(|n| n.to_str()) {
-        Some("debug") | None => "dev",
-        Some(name) => name,
-    };
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(workspace()).args([
-        "build",
-        "--quiet",
-        "--locked",
-        "-p",
-        "proxops",
-        "--profile",
-        profile,
-    ]);
-    let status = cargo.arg("--target-dir").arg(folder.parent().context("no target folder")?).status()?;
-    ensure!(status.success(), "the proxops binary could not be built");
+/// The `proxops` binary must lie beside this one, as `make bench` builds them.
+pub fn need_binary() -> Result<()> {
+    let binary = binary()?;
+    ensure!(binary.exists(), "there is no {}: build it with `make bench`", binary.display());
     Ok(())
 }

@@ -44,7 +44,7 @@ async fn measure(words: &[String]) -> Result<bool> {
     ensure!(wrong.is_none(), "there is no part {wrong:?}; there are {}", PARTS.join(", "));
     // Fails only if it is set already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    ground::build_binary()?;
+    ground::need_binary()?;
     let mut held = true;
     for part in PARTS.into_iter().filter(|part| words.is_empty() || words.iter().any(|word| word == part)) {
         match rows(part).await {
