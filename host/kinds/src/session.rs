@@ -125,7 +125,7 @@ impl Handle {
         call: impl FnOnce(&crate::bindings::Kind, &mut Store<State>) -> wasmtime::Result<A>,
         accept: impl FnOnce(A) -> Checked<T>,
     ) -> Result<T, KindFault> {
-        let engine = &self.inner.engine;
+        let engine = self.inner.engine(entry);
         let explain =
             |stopped: Stopped| self.fault(&entry.origin, function, fault::explain(&stopped, &engine.limits));
         let warm = self.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -197,7 +197,7 @@ impl KindApi for Handle {
     }
 
     fn validate(&self, manifest: &Manifest) -> Result<Validation, KindFault> {
-        let mut lift = Lift::new(manifest, &self.inner.engine.limits);
+        let mut lift = Lift::new(manifest, self.inner.limits());
         self.call(
             "validate",
             |kind, store| lower::manifest(manifest, |m| kind.proxops_kind_api().call_validate(store, m)),
@@ -206,7 +206,7 @@ impl KindApi for Handle {
     }
 
     fn create_params(&self, manifest: &Manifest, context: &Context) -> Result<Creation, Refusal> {
-        let mut lift = Lift::new(manifest, &self.inner.engine.limits);
+        let mut lift = Lift::new(manifest, self.inner.limits());
         let creation = settle(self.call(
             "create-params",
             |kind, store| {
@@ -224,7 +224,7 @@ impl KindApi for Handle {
     }
 
     fn drift(&self, manifest: &Manifest, live: &Live, context: &Context) -> Result<DriftReport, Refusal> {
-        let mut lift = Lift::new(manifest, &self.inner.engine.limits);
+        let mut lift = Lift::new(manifest, self.inner.limits());
         let report = settle(self.call(
             "drift",
             |kind, store| {
@@ -244,7 +244,7 @@ impl KindApi for Handle {
     }
 
     fn adopt(&self, name: &str, live: &Live, context: &Context, secrets: bool) -> Result<Adopted, Refusal> {
-        let limits = &self.inner.engine.limits;
+        let limits = self.inner.limits();
         let options = crate::bindings::proxops::kind::types::AdoptOptions { secrets, ext: &[] };
         settle(self.call(
             "adopt",

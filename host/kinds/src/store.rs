@@ -132,7 +132,9 @@ impl Instance {
 }
 
 fn refuel(store: &mut Store<State>, engine: &Engine) -> wasmtime::Result<()> {
-    store.set_fuel(engine.limits.fuel)?;
+    if engine.metered {
+        store.set_fuel(engine.limits.fuel)?;
+    }
     store.set_epoch_deadline(engine.deadline_ticks());
     Ok(())
 }
