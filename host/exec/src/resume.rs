@@ -2,7 +2,7 @@
 //! what planning must know.
 
 use crate::env::Pauses;
-use crate::journal::{Leftover, Owed};
+use crate::journal::{KEPT, Leftover, Owed};
 use crate::unknown::{is_in_the_making, task_hint};
 use crate::{Cancel, Journal, JournalError, StepState, Timing, Wire};
 use futures::future::join_all;
@@ -54,6 +54,7 @@ pub async fn resume(
             }
         }
     }
+    journal.prune(cluster, KEPT)?;
     for (vmid, owed) in journal.owed(cluster)? {
         if !resumed.busy.contains_key(&vmid) && is_gone(client, vmid, &owed).await {
             journal.settle_all(cluster, vmid)?;

@@ -9,6 +9,7 @@ fn begin(journal: &Journal, steps: &[Step]) -> i64 {
     let start = OperationStart {
         cluster: "lab",
         commit: Some("c0ffee"),
+        actor: Some("ops@desk"),
         action: "clone:VM/web",
         verb: "clone",
         resource: &ResourceId::new("VM", "web"),
@@ -27,6 +28,7 @@ fn debt() -> Debt {
         guest_type: GuestType::Qemu,
         clone_of: Some(ResourceId::new("TemplateVM", "tpl")),
         seed: false,
+        grow: Vec::new(),
     }
 }
 
