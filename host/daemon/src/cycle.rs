@@ -164,7 +164,11 @@ impl Process {
             .map(|(vmid, owed)| {
                 (
                     *vmid,
-                    Leftover { fresh_clone_of: owed.fresh_clone_of.clone(), rebuild_seed: owed.rebuild_seed, grow: owed.grow.clone() },
+                    Leftover {
+                        fresh_clone_of: owed.fresh_clone_of.clone(),
+                        rebuild_seed: owed.rebuild_seed,
+                        grow: owed.grow.clone(),
+                    },
                 )
             })
             .collect();

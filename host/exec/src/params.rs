@@ -1,8 +1,8 @@
 //! Parameters on their way to PVE: secrets put in, sizes written and read, allocating values recognised.
 
 use crate::SecretSource;
-use proxops_model::{Step, text};
 use proxops_model::kind::{GuestType, KindStep, Param, ParamValue};
+use proxops_model::{Step, text};
 use proxops_pve::ParamText;
 use proxops_secrets::Secret;
 

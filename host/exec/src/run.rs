@@ -1,8 +1,8 @@
 //! One action from its first step to its end.
 
 use crate::env::Pauses;
-use crate::notes::grown_slot;
 use crate::journal::OperationStart;
+use crate::notes::grown_slot;
 use crate::{ExecEnv, Journal, JournalError, Replanned, params};
 use proxops_model::kind::{GuestType, KindStep};
 use proxops_model::plan::Subject;

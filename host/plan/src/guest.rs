@@ -433,8 +433,9 @@ impl Planner<'_> {
             .into_iter()
             .filter_map(|step| {
                 let KindStep::Resize { disk, bytes, at } = &step else { return None };
-                let is_planned =
-                    planned.iter().any(|p| matches!(p, KindStep::Resize { disk: other, .. } if other == disk));
+                let is_planned = planned
+                    .iter()
+                    .any(|p| matches!(p, KindStep::Resize { disk: other, .. } if other == disk));
                 let live = text::drive_size(read.value(disk)?)?;
                 let due = owed.contains(disk) && !is_planned && live < *bytes;
                 let change = Change {

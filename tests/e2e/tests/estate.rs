@@ -165,12 +165,20 @@ pub fn manifests() -> Vec<(&'static str, Vec<Value>)> {
         (
             "ctt",
             vec![
-                file("CTTemplate", "debian-13", json!({
-                    "node": "pve01", "storage": "nfs", "filename": "debian-13.tar.zst",
-                })),
-                file("CTTemplate", "alpine", json!({
-                    "nodes": ["pve03"], "storage": "local", "filename": "alpine.tar.xz",
-                })),
+                file(
+                    "CTTemplate",
+                    "debian-13",
+                    json!({
+                        "node": "pve01", "storage": "nfs", "filename": "debian-13.tar.zst",
+                    }),
+                ),
+                file(
+                    "CTTemplate",
+                    "alpine",
+                    json!({
+                        "nodes": ["pve03"], "storage": "local", "filename": "alpine.tar.xz",
+                    }),
+                ),
             ],
         ),
         (
@@ -178,68 +186,138 @@ pub fn manifests() -> Vec<(&'static str, Vec<Value>)> {
             vec![
                 template("pve01", "base", 900, on_nfs.clone()),
                 template("pve02", "to-mark", 901, on_nfs),
-                template("pve03", "new-base", 902, json!({
-                    "networks": null,
-                    "disks": disk(json!({"storage": "nfs", "image": "cloud", "size": "5GiB"})),
-                })),
+                template(
+                    "pve03",
+                    "new-base",
+                    902,
+                    json!({
+                        "networks": null,
+                        "disks": disk(json!({"storage": "nfs", "image": "cloud", "size": "5GiB"})),
+                    }),
+                ),
             ],
         ),
         (
             "vm",
             vec![
                 vm_on("pve01", "seeded-1", 100, json!({"disks": seeded("8GiB"), "state": "started"})),
-                vm_on("pve02", "seeded-2", 101, json!({
-                    "disks": seeded("6GiB"), "hardware": drive, "cloud-init-data": cloud_init, "state": "started",
-                })),
+                vm_on(
+                    "pve02",
+                    "seeded-2",
+                    101,
+                    json!({
+                        "disks": seeded("6GiB"), "hardware": drive, "cloud-init-data": cloud_init, "state": "started",
+                    }),
+                ),
                 vm_on("pve03", "seeded-3", 102, json!({"disks": seeded("4GiB")})),
                 vm_on("pve01", "empty-1", 103, json!({"hardware": {"cdrom": {"iso": "rescue"}}})),
                 vm_on("pve02", "empty-2", 104, started.clone()),
                 vm_on("pve03", "empty-3", 105, json!({"tags": ["web"], "pve-description": "three"})),
                 vm_on("pve01", "clone-1", 110, clone(json!({"state": "started"}))),
-                vm_on("pve02", "clone-2", 111, clone(json!({
-                    "disks": [{"interface": "scsi0", "controller": "virtio-scsi-single", "storage": "nfs",
-                               "size": "4GiB"}],
-                }))),
+                vm_on(
+                    "pve02",
+                    "clone-2",
+                    111,
+                    clone(json!({
+                        "disks": [{"interface": "scsi0", "size": "4GiB"}],
+                    })),
+                ),
                 vm_on("pve03", "clone-3", 112, clone(json!({"tags": ["web"], "options": {"onboot": true}}))),
-                vm_on("pve01", "clone-of-new", 113, clone(json!({"clone": "new-base", "cloud-init-data": null}))),
-                vm_on("pve01", "updated", 120, json!({"disks": disk(json!({"size": "2GiB"})), "tags": ["web"]})),
+                vm_on(
+                    "pve01",
+                    "clone-of-new",
+                    113,
+                    clone(json!({"clone": "new-base", "cloud-init-data": null})),
+                ),
+                vm_on(
+                    "pve01",
+                    "updated",
+                    120,
+                    json!({"disks": disk(json!({"size": "2GiB"})), "tags": ["web"]}),
+                ),
                 vm_on("pve02", "grown", 121, json!({"disks": disk(json!({"size": "9GiB", "grow": true}))})),
-                vm_on("pve03", "started", 122, json!({"disks": disk(json!({"size": "2GiB"})), "state": "started"})),
+                vm_on(
+                    "pve03",
+                    "started",
+                    122,
+                    json!({"disks": disk(json!({"size": "2GiB"})), "state": "started"}),
+                ),
                 vm_on("pve03", "stopped", 123, json!({"disks": disk(json!({"size": "2GiB"}))})),
-                restart(vm_on("pve01", "restarted", 124, json!({
-                    "disks": disk(json!({"size": "2GiB"})), "state": "started",
-                }))),
+                restart(vm_on(
+                    "pve01",
+                    "restarted",
+                    124,
+                    json!({
+                        "disks": disk(json!({"size": "2GiB"})), "state": "started",
+                    }),
+                )),
                 vm_on("pve02", "claimed", 125, json!({"disks": disk(json!({"size": "2GiB"}))})),
             ],
         ),
         (
             "templatect",
             vec![
-                ct("TemplateCT", "pve01", "ct-base", 950, json!({
-                    "root": {"storage": "nfs"}, "networks": null, "state": null,
-                })),
-                ct("TemplateCT", "pve02", "ct-new-base", 951, json!({
-                    "root": {"storage": "nfs"}, "networks": null, "state": null,
-                })),
+                ct(
+                    "TemplateCT",
+                    "pve01",
+                    "ct-base",
+                    950,
+                    json!({
+                        "root": {"storage": "nfs"}, "networks": null, "state": null,
+                    }),
+                ),
+                ct(
+                    "TemplateCT",
+                    "pve02",
+                    "ct-new-base",
+                    951,
+                    json!({
+                        "root": {"storage": "nfs"}, "networks": null, "state": null,
+                    }),
+                ),
             ],
         ),
         (
             "lxc",
             vec![
                 ct("LXC", "pve01", "ct-1", 200, started.clone()),
-                ct("LXC", "pve02", "ct-2", 201, json!({
-                    "mount-points": [{"slot": "mp0", "storage": "local-lvm", "size": "1GiB", "mount-point": "/data"}],
-                })),
-                ct("LXC", "pve01", "ct-clone-1", 210, json!({
-                    "clone": "ct-base", "template": null, "root": {"storage": null, "size": "2GiB"},
-                    "state": "started",
-                })),
-                ct("LXC", "pve01", "ct-clone-2", 211, json!({
-                    "clone": "ct-base", "template": null, "root": null, "tags": ["db"],
-                })),
-                ct("LXC", "pve02", "ct-updated", 220, json!({
-                    "memory": "512MiB", "networks": null, "root": {"size": "3GiB", "grow": true},
-                })),
+                ct(
+                    "LXC",
+                    "pve02",
+                    "ct-2",
+                    201,
+                    json!({
+                        "mount-points": [{"slot": "mp0", "storage": "local-lvm", "size": "1GiB", "mount-point": "/data"}],
+                    }),
+                ),
+                ct(
+                    "LXC",
+                    "pve01",
+                    "ct-clone-1",
+                    210,
+                    json!({
+                        "clone": "ct-base", "template": null, "root": {"storage": null, "size": "2GiB"},
+                        "state": "started",
+                    }),
+                ),
+                ct(
+                    "LXC",
+                    "pve01",
+                    "ct-clone-2",
+                    211,
+                    json!({
+                        "clone": "ct-base", "template": null, "root": null, "tags": ["db"],
+                    }),
+                ),
+                ct(
+                    "LXC",
+                    "pve02",
+                    "ct-updated",
+                    220,
+                    json!({
+                        "memory": "512MiB", "networks": null, "root": {"size": "3GiB", "grow": true},
+                    }),
+                ),
             ],
         ),
     ]
@@ -270,13 +348,15 @@ pub fn state(world: &World) -> BTreeMap<String, String> {
         state.insert(head, lines.join("\n  "));
     }
     for (storage, site, name, volume) in world.all_volumes() {
-        state.insert(format!("volume {storage}:{name} {site}"), format!("{} {}", volume.size, volume.content));
+        state
+            .insert(format!("volume {storage}:{name} {site}"), format!("{} {}", volume.size, volume.content));
     }
     state
 }
 
 /// MAC addresses are PVE's draw.
 fn without_mac(value: &str) -> String {
-    let parts: Vec<&str> = value.split(',').map(|part| if part.matches(':').count() == 5 { "MAC" } else { part }).collect();
+    let parts: Vec<&str> =
+        value.split(',').map(|part| if part.matches(':').count() == 5 { "MAC" } else { part }).collect();
     parts.join(",")
 }

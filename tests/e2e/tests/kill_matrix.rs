@@ -82,22 +82,12 @@ fn after_kill(place: Place, wanted: &BTreeMap<String, String>) -> Result<bool, S
         wrong.push(format!("the second run: {repeated}"));
     }
     let state = estate::state(&after);
-    wrong.extend(differences(wanted, &state));
+    wrong.extend(watchman::differences(wanted, &state));
     let again = bench.run(&["diff", "-o", "json", "--exit-code"]);
     if again.code != 0 {
         wrong.push(format!("not converged: {again}"));
     }
     if wrong.is_empty() { Ok(true) } else { Err(format!("killed at {place:?}:\n{}", wrong.join("\n"))) }
-}
-
-fn differences(wanted: &BTreeMap<String, String>, found: &BTreeMap<String, String>) -> Vec<String> {
-    let mut all: Vec<&String> = wanted.keys().chain(found.keys()).collect();
-    all.sort();
-    all.dedup();
-    all.into_iter()
-        .filter(|key| wanted.get(*key) != found.get(*key))
-        .map(|key| format!("{key}:\n  wanted {:?}\n  found  {:?}", wanted.get(key), found.get(key)))
-        .collect()
 }
 
 #[test]
@@ -106,7 +96,9 @@ fn an_undisturbed_run_does_all_of_it_and_nothing_else() {
     let before = bench.world().clone();
     let run = bench.apply().exits(0);
     let verbs: Vec<String> = run.actions().iter().map(|a| a.split(' ').next().unwrap().to_owned()).collect();
-    for verb in ["create", "clone", "mark-template", "update", "resize", "download", "start", "stop", "delete"] {
+    for verb in
+        ["create", "clone", "mark-template", "update", "resize", "download", "start", "stop", "delete"]
+    {
         assert!(verbs.iter().any(|v| v == verb), "no {verb}: {verbs:?}");
     }
     assert!(verbs.len() >= 30, "{verbs:?}");

@@ -8,6 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What no run may do, whatever happens to it. Returns the sins.
 pub fn sins(before: &World, after: &World, log: &[LoggedRequest]) -> Vec<String> {
+    let mut sins = sins_in_a_storm(before, after, log);
+    sins.extend(made_twice(log));
+    sins
+}
+
+/// The same where tasks may fail, so that a guest may rightly be made again.
+pub fn sins_in_a_storm(before: &World, after: &World, log: &[LoggedRequest]) -> Vec<String> {
     let mut sins = writes(log);
     for vmid in FOREIGN {
         let (was, is) = (before.guests.get(&vmid), after.guests.get(&vmid));
@@ -20,14 +27,24 @@ pub fn sins(before: &World, after: &World, log: &[LoggedRequest]) -> Vec<String>
             sins.push(format!("guest {vmid} is gone"));
         }
     }
+    let declared = declared();
+    for vmid in after.guests.keys() {
+        if !before.guests.contains_key(vmid) && !declared.contains(vmid) {
+            sins.push(format!("guest {vmid} is one that nobody asked for"));
+        }
+    }
     sins.extend(volumes(before, after));
     sins
+}
+
+fn declared() -> BTreeSet<u32> {
+    let documents = crate::estate::manifests().into_iter().flat_map(|(_, list)| list);
+    documents.filter_map(|document| whole(&document["spec"]["vmid"])).collect()
 }
 
 /// By the writes alone.
 fn writes(log: &[LoggedRequest]) -> Vec<String> {
     let mut sins = Vec::new();
-    let mut made: BTreeMap<u32, u32> = BTreeMap::new();
     for write in log {
         let (method, path) = (write.method.as_str(), write.path.as_str());
         let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
@@ -53,22 +70,38 @@ fn writes(log: &[LoggedRequest]) -> Vec<String> {
         if matches!(parts.get(4), Some(&"config")) && !write.params.contains_key("digest") {
             sin("a configuration write without a digest");
         }
+    }
+    sins
+}
+
+/// Guests whose creation was carried out more than once.
+fn made_twice(log: &[LoggedRequest]) -> Vec<String> {
+    let mut made: BTreeMap<u32, u32> = BTreeMap::new();
+    for write in log.iter().filter(|write| write.done && write.method == "POST") {
+        let parts: Vec<&str> = write.path.trim_start_matches('/').split('/').collect();
         let number = |key: &str| write.params.get(key).and_then(whole);
         let new = match parts.as_slice() {
             ["nodes", _, "qemu" | "lxc"] => number("vmid"),
             ["nodes", _, "qemu" | "lxc", _, "clone"] => number("newid"),
             _ => None,
         };
-        if let (Some(new), true) = (new, write.done) {
+        if let Some(new) = new {
             *made.entry(new).or_default() += 1;
         }
     }
-    for (vmid, count) in made {
-        if count > 1 {
-            sins.push(format!("guest {vmid} was made {count} times"));
-        }
-    }
-    sins
+    made.into_iter()
+        .filter(|(_, count)| *count > 1)
+        .map(|(vmid, count)| format!("guest {vmid} was made {count} times"))
+        .collect()
+}
+
+/// Where two states differ.
+pub fn differences(wanted: &BTreeMap<String, String>, found: &BTreeMap<String, String>) -> Vec<String> {
+    let keys: BTreeSet<&String> = wanted.keys().chain(found.keys()).collect();
+    keys.into_iter()
+        .filter(|key| wanted.get(*key) != found.get(*key))
+        .map(|key| format!("{key}:\n  wanted {:?}\n  found  {:?}", wanted.get(key), found.get(key)))
+        .collect()
 }
 
 fn whole(value: &Value) -> Option<u32> {
@@ -79,7 +112,10 @@ fn whole(value: &Value) -> Option<u32> {
 fn volumes(before: &World, after: &World) -> Vec<String> {
     let mut sins = Vec::new();
     let sizes = |world: &World| -> BTreeMap<(String, String, Option<u32>), u64> {
-        world.all_volumes().map(|(s, n, name, v)| ((format!("{s}:{name}"), n.to_owned(), v.vmid), v.size)).collect()
+        world
+            .all_volumes()
+            .map(|(s, n, name, v)| ((format!("{s}:{name}"), n.to_owned(), v.vmid), v.size))
+            .collect()
     };
     let (was, is) = (sizes(before), sizes(after));
     for ((volid, site, owner), size) in &was {
@@ -88,9 +124,8 @@ fn volumes(before: &World, after: &World) -> Vec<String> {
         }
         // a mark turns vm-N-disk-M into base-N-disk-M (fact Q44)
         let base = volid.replace("/vm-", "/base-").replace(":vm-", ":base-");
-        let now = is
-            .get(&(volid.clone(), site.clone(), *owner))
-            .or_else(|| is.get(&(base, site.clone(), *owner)));
+        let now =
+            is.get(&(volid.clone(), site.clone(), *owner)).or_else(|| is.get(&(base, site.clone(), *owner)));
         match now {
             None => sins.push(format!("volume {volid} is gone")),
             Some(now) if now < size => sins.push(format!("volume {volid} shrank")),
@@ -102,7 +137,10 @@ fn volumes(before: &World, after: &World) -> Vec<String> {
             guest.config.values().map(|v| v.split(',').next().unwrap_or_default().to_owned()).collect();
         for (volid, site, _) in is.keys().filter(|(_, _, owner)| *owner == Some(guest.vmid)) {
             if !used.contains(volid) && (site.is_empty() || *site == guest.node) {
-                sins.push(format!("guest {} owns {volid}, which its configuration does not name", guest.vmid));
+                sins.push(format!(
+                    "guest {} owns {volid}, which its configuration does not name",
+                    guest.vmid
+                ));
             }
         }
         if guest.config.keys().any(|key| key.starts_with("unused")) {

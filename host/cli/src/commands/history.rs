@@ -21,7 +21,8 @@ pub fn run(global: &Global, args: &HistoryArgs) -> anyhow::Result<u8> {
             };
             let mut entries = Vec::new();
             for cluster in clusters {
-                let filter = HistoryFilter { cluster, kind: kind.clone(), name: name.clone(), vmid: args.vmid };
+                let filter =
+                    HistoryFilter { cluster, kind: kind.clone(), name: name.clone(), vmid: args.vmid };
                 entries.extend(journal.history(&filter, args.limit)?);
             }
             entries.sort_by_key(|entry| std::cmp::Reverse(entry.id));

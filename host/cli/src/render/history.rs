@@ -30,7 +30,8 @@ pub fn text(entries: &[HistoryEntry]) -> anyhow::Result<()> {
         writeln!(out, "nothing was done yet")?;
         return Ok(());
     }
-    let mut table = table(&["STARTED", "CLUSTER", "WHO", "COMMIT", "WHAT", "NODE", "VMID", "RESULT", "ERROR"]);
+    let mut table =
+        table(&["STARTED", "CLUSTER", "WHO", "COMMIT", "WHAT", "NODE", "VMID", "RESULT", "ERROR"]);
     for entry in entries {
         let commit: String = entry.commit.as_deref().unwrap_or("-").chars().take(10).collect();
         table.add_row(vec![
