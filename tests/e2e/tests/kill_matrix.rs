@@ -5,7 +5,7 @@
 
 use crate::{estate, watchman};
 use proxops_e2e::{Bench, Run};
-use proxops_sim::{FaultAnswer, LoggedRequest, RequestFault, World};
+use proxops_sim::{FaultAnswer, RequestFault, World};
 use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -15,10 +15,11 @@ const TASK: Duration = Duration::from_millis(15);
 /// Places of the sample.
 const SAMPLE: usize = 24;
 
-fn bench() -> Bench {
+/// `lanes`: how many actions run at once. With 1 the k-th request is the same one in every run; with more, others
+/// are in flight when the process dies.
+fn bench(lanes: u32) -> Bench {
     let mut bench = Bench::new(estate::world(TASK));
-    // one after the other, so that the k-th request is the same one in every run
-    bench.configure(&["reconcile: {concurrency: 1}"]);
+    bench.configure(&[&format!("reconcile: {{concurrency: {lanes}}}")]);
     estate::declare(&mut bench);
     bench
 }
@@ -57,19 +58,18 @@ fn killed_at(bench: &Bench, place: Place) -> bool {
     held
 }
 
-fn undisturbed() -> (BTreeMap<String, String>, u32, Vec<LoggedRequest>) {
-    let bench = bench();
+fn undisturbed(lanes: u32) -> (BTreeMap<String, String>, u32) {
+    let bench = bench(lanes);
     bench.apply().exits(0);
     let state = estate::state(&bench.world());
     let requests = u32::try_from(bench.sim().requests()).unwrap();
-    let log = bench.sim().write_log();
     bench.converged();
-    (state, requests, log)
+    (state, requests)
 }
 
 /// What is wrong after a run that was killed at this place and its repetition.
-fn after_kill(place: Place, wanted: &BTreeMap<String, String>) -> Result<bool, String> {
-    let bench = bench();
+fn after_kill(lanes: u32, place: Place, wanted: &BTreeMap<String, String>) -> Result<bool, String> {
+    let bench = bench(lanes);
     let before: World = bench.world().clone();
     if !killed_at(&bench, place) {
         return Ok(false);
@@ -87,12 +87,16 @@ fn after_kill(place: Place, wanted: &BTreeMap<String, String>) -> Result<bool, S
     if again.code != 0 {
         wrong.push(format!("not converged: {again}"));
     }
-    if wrong.is_empty() { Ok(true) } else { Err(format!("killed at {place:?}:\n{}", wrong.join("\n"))) }
+    if wrong.is_empty() {
+        Ok(true)
+    } else {
+        Err(format!("killed at {place:?}, {lanes} at once:\n{}", wrong.join("\n")))
+    }
 }
 
 #[test]
 fn an_undisturbed_run_does_all_of_it_and_nothing_else() {
-    let bench = bench();
+    let bench = bench(1);
     let before = bench.world().clone();
     let run = bench.apply().exits(0);
     let verbs: Vec<String> = run.actions().iter().map(|a| a.split(' ').next().unwrap().to_owned()).collect();
@@ -111,11 +115,20 @@ fn an_undisturbed_run_does_all_of_it_and_nothing_else() {
 
 #[test]
 fn a_run_killed_at_any_request_ends_as_an_undisturbed_one() {
-    let (wanted, requests, _) = undisturbed();
+    matrix(1, SAMPLE);
+}
+
+#[test]
+fn a_run_killed_with_several_requests_in_flight_ends_as_an_undisturbed_one() {
+    matrix(8, SAMPLE / 2);
+}
+
+fn matrix(lanes: u32, sample: usize) {
+    let (wanted, requests) = undisturbed(lanes);
     let all: Vec<Place> =
         (0..requests).flat_map(|request| [true, false].map(|effect| Place { request, effect })).collect();
     let nightly = std::env::var_os("PROXOPS_NIGHTLY").is_some();
-    let places = if nightly { all } else { drawn(&all, SAMPLE) };
+    let places = if nightly { all } else { drawn(&all, sample) };
     let started = Instant::now();
     let next = std::sync::Mutex::new(places.iter().copied());
     let wrong = std::sync::Mutex::new(Vec::new());
@@ -125,7 +138,7 @@ fn a_run_killed_at_any_request_ends_as_an_undisturbed_one() {
             scope.spawn(|| {
                 loop {
                     let Some(place) = next.lock().unwrap().next() else { return };
-                    match after_kill(place, &wanted) {
+                    match after_kill(lanes, place, &wanted) {
                         Ok(hit) => {
                             kills.fetch_add(u32::from(hit), std::sync::atomic::Ordering::Relaxed);
                         }
@@ -143,7 +156,7 @@ fn a_run_killed_at_any_request_ends_as_an_undisturbed_one() {
     let kills = kills.into_inner();
     let wrong = wrong.into_inner().unwrap();
     eprintln!(
-        "{} places of {requests} requests, {kills} killed and repeated well, {} not, {:?}",
+        "{lanes} at once: {} places of {requests} requests, {kills} killed and repeated well, {} not, {:?}",
         places.len(),
         wrong.len(),
         started.elapsed()
