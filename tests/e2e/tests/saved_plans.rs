@@ -5,7 +5,7 @@ use proxops_e2e::{Bench, CLUSTER, Run};
 use proxops_sim::{GuestKind, seed};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A new guest, one to update, one to delete; everything committed.
 fn bench() -> (Bench, PathBuf) {
@@ -47,16 +47,16 @@ fn commit(bench: &Bench) {
     }
 }
 
-fn save(bench: &Bench, file: &PathBuf) -> Run {
+fn save(bench: &Bench, file: &Path) -> Run {
     bench.run(&["diff", "-o", "json", "--out", file.to_str().unwrap()]).exits(0)
 }
 
-fn apply(bench: &Bench, file: &PathBuf) -> Run {
+fn apply(bench: &Bench, file: &Path) -> Run {
     bench.run(&["apply", "-o", "json", "--yes", file.to_str().unwrap()])
 }
 
 /// Nothing was written, and the text says what changed.
-fn refused(bench: &Bench, file: &PathBuf, words: &[&str]) {
+fn refused(bench: &Bench, file: &Path, words: &[&str]) {
     let run = apply(bench, file).exits(1);
     assert!(bench.writes().is_empty(), "{run}");
     let document = run.json();

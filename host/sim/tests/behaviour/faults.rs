@@ -47,9 +47,9 @@ fn the_state_of_the_cluster_can_change_for_the_worse_and_back() {
     // fact S14: the text of the operating system
     assert!(lab.0.exit_status(&upid).unwrap().contains("No space left on device"));
     assert!(!lab.0.guests.contains_key(&300));
-    let file = serde_json::json!({"content": "iso", "filename": "x.iso", "url": "https://example.org/x.iso"});
+    let file = serde_json::json!({"content": "iso", "filename": "no-room.iso", "url": "https://example.org/no-room.iso"});
     let upid = lab.0.call(&root, "POST", "/nodes/pve01/storage/local/download-url", file).unwrap();
     lab.0.finish_tasks();
     assert!(lab.0.exit_status(&upid).unwrap().contains("No space left on device"));
-    assert!(lab.0.volume("local:iso/x.iso", "pve01").is_none());
+    assert!(lab.0.volume("local:iso/no-room.iso", "pve01").is_none());
 }
