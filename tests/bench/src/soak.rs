@@ -101,19 +101,28 @@ pub async fn rows() -> Result<Vec<Row>> {
     let cluster = process.repository.clusters.first().context("no cluster")?;
     let (mut before, mut after) = (Held::default(), Held::default());
     let (mut done, mut failed, mut aborted) = (0_u32, 0_u32, 0_u32);
+    let mut last_error = None;
     let started = Instant::now();
     for cycle in 0..CYCLES {
         let mut planned = process.plan(cluster, Wish::Change, &Cancel::new()).await;
         process.execute(&mut planned, Arc::new(NoProgress), Cancel::new()).await;
         aborted += u32::from(planned.plan.error.is_some());
+        last_error = planned.plan.error.take().or(last_error);
         for ended in planned.plan.actions.iter().filter_map(|action| action.ended.as_ref()) {
+            if ended.error.is_some() {
+                last_error.clone_from(&ended.error);
+            }
             if ended.result == Outcome::Ok { done += 1 } else { failed += 1 }
         }
         drop(planned);
         let held = Held::now(&ground.data())?;
         if cycle < WARM { before = before.most(held) } else { after = after.most(held) }
     }
-    ensure!(done > 10 * CYCLES, "only {done} actions succeeded: the journal was never trimmed");
+    ensure!(
+        done > 10 * CYCLES,
+        "only {done} actions succeeded ({failed} failed, {aborted} cycles aborted, last: {last_error:?}): the journal \
+         was never trimmed"
+    );
     let row = |what: &str, before: u64, after: u64, most: f64, unit: &'static str| {
         let figures = format!("{before} at most in cycles 1 to {WARM}, {after} in {} to {CYCLES}", WARM + 1);
         Row::amount(

@@ -111,22 +111,18 @@ fn whole(value: &Value) -> Option<u32> {
 /// Every volume of a guest that stays is there, no smaller, and no guest has one too many.
 fn volumes(before: &World, after: &World) -> Vec<String> {
     let mut sins = Vec::new();
-    let sizes = |world: &World| -> BTreeMap<(String, String, Option<u32>), u64> {
-        world
-            .all_volumes()
-            .map(|(s, n, name, v)| ((format!("{s}:{name}"), n.to_owned(), v.vmid), v.size))
-            .collect()
+    // a guest that somebody moved takes its volumes along: the node does not count
+    let sizes = |world: &World| -> BTreeMap<(String, Option<u32>), u64> {
+        world.all_volumes().map(|(s, _, name, v)| ((format!("{s}:{name}"), v.vmid), v.size)).collect()
     };
     let (was, is) = (sizes(before), sizes(after));
-    for ((volid, site, owner), size) in &was {
+    for ((volid, owner), size) in &was {
         if owner.is_some_and(|vmid| PRUNED.contains(&vmid)) {
             continue;
         }
         // a mark turns vm-N-disk-M into base-N-disk-M (fact Q44)
         let base = volid.replace("/vm-", "/base-").replace(":vm-", ":base-");
-        let now =
-            is.get(&(volid.clone(), site.clone(), *owner)).or_else(|| is.get(&(base, site.clone(), *owner)));
-        match now {
+        match is.get(&(volid.clone(), *owner)).or_else(|| is.get(&(base, *owner))) {
             None => sins.push(format!("volume {volid} is gone")),
             Some(now) if now < size => sins.push(format!("volume {volid} shrank")),
             Some(_) => {}
@@ -135,8 +131,8 @@ fn volumes(before: &World, after: &World) -> Vec<String> {
     for guest in after.guests.values().filter(|guest| guest.lock().is_none()) {
         let used: BTreeSet<String> =
             guest.config.values().map(|v| v.split(',').next().unwrap_or_default().to_owned()).collect();
-        for (volid, site, _) in is.keys().filter(|(_, _, owner)| *owner == Some(guest.vmid)) {
-            if !used.contains(volid) && (site.is_empty() || *site == guest.node) {
+        for (volid, _) in is.keys().filter(|(_, owner)| *owner == Some(guest.vmid)) {
+            if !used.contains(volid) {
                 sins.push(format!(
                     "guest {} owns {volid}, which its configuration does not name",
                     guest.vmid
