@@ -79,9 +79,15 @@ pub enum Command {
         /// Exit 2 when anything is not converged.
         #[arg(long)]
         exit_code: bool,
+        /// Save the plan, for `apply FILE`.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
     },
     /// Converge every cluster once.
     Apply {
+        /// A plan that `diff --out` saved: apply exactly that, or nothing if anything changed since.
+        #[arg(value_name = "PLAN")]
+        plan: Option<PathBuf>,
         /// Exit 2 when anything was not converged.
         #[arg(long)]
         exit_code: bool,
@@ -94,6 +100,8 @@ pub enum Command {
     },
     /// Show what is converged and what is not.
     Status,
+    /// Show what was done, when, by whom and how it ended, newest first.
+    History(HistoryArgs),
     /// Kinds: built-in ones and those of third parties.
     Kinds {
         /// What to do.
@@ -133,6 +141,20 @@ pub enum KindsCommand {
     },
     /// Check that components keep the rules of the kind contract, against the simulator.
     Test(TestArgs),
+}
+
+/// Of `history`.
+#[derive(ClapArgs, Debug)]
+pub struct HistoryArgs {
+    /// Only this resource: KIND/NAME, or a name.
+    #[arg(value_name = "KIND/NAME")]
+    pub resource: Option<String>,
+    /// Only this guest.
+    #[arg(long)]
+    pub vmid: Option<u32>,
+    /// At most this many.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: u32,
 }
 
 /// Of `kinds test`.

@@ -77,6 +77,18 @@ pub fn kinds(global: &Global, files: &[PathBuf]) -> anyhow::Result<Known> {
     Ok(Known { kinds, settings })
 }
 
+/// Settings alone. Outside of a repository those that hold without one.
+pub fn settings(global: &Global) -> anyhow::Result<Settings> {
+    let options = options(global)?;
+    let settings = match Workspace::open(&options) {
+        Ok(workspace) => workspace.settings,
+        Err(RepoError::NotFound { .. }) => Settings::defaults(&options),
+        Err(error) => return Err(error.into()),
+    };
+    logging(global, Some(settings.log.level.as_str()), settings.log.format == proxops_repo::LogFormat::Json);
+    Ok(settings)
+}
+
 /// The kind of this name, in any case of letters.
 pub fn kind_info<'k>(kinds: &'k Kinds, name: &str) -> anyhow::Result<&'k KindInfo> {
     if let Some(info) = kinds.infos().find(|i| i.kind.eq_ignore_ascii_case(name)) {

@@ -17,8 +17,6 @@ use proxops_secrets::{ClusterSecrets, IdentitySources};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The journal's file in the data directory.
-const JOURNAL: &str = "journal.sqlite3";
 /// Operations that a status looks back on.
 const HISTORY: u32 = 10_000;
 
@@ -166,7 +164,11 @@ impl Process {
             .map(|(vmid, owed)| {
                 (
                     *vmid,
-                    Leftover { fresh_clone_of: owed.fresh_clone_of.clone(), rebuild_seed: owed.rebuild_seed },
+                    Leftover {
+                        fresh_clone_of: owed.fresh_clone_of.clone(),
+                        rebuild_seed: owed.rebuild_seed,
+                        grow: owed.grow.clone(),
+                    },
                 )
             })
             .collect();
@@ -223,6 +225,7 @@ impl Process {
         let env = ExecEnv {
             cluster: planned.plan.cluster.clone(),
             commit: planned.plan.commit.clone(),
+            actor: actor(),
             client: Arc::new(run.client.clone()),
             journal: Arc::clone(&run.journal),
             replanner: Arc::clone(&run.replanner) as Arc<dyn proxops_exec::Replanner>,
@@ -245,27 +248,43 @@ impl Planned {
     pub fn status(&self, process: &Process) -> ClusterStatus {
         let data_dir = &process.repository.settings.data_dir;
         let filter = HistoryFilter { cluster: Some(self.plan.cluster.clone()), ..HistoryFilter::default() };
-        let history = match data_dir.join(JOURNAL).exists().then(|| Journal::open(data_dir)) {
-            Some(Ok(journal)) => journal.history(&filter, HISTORY).unwrap_or_default(),
-            Some(Err(error)) => {
+        let history = match Journal::open_existing(data_dir) {
+            Ok(Some(journal)) => journal.history(&filter, HISTORY).unwrap_or_default(),
+            Err(error) => {
                 tracing::warn!("the operation journal can't be read: {error}");
                 Vec::new()
             }
-            None => Vec::new(),
+            Ok(None) => Vec::new(),
         };
         status(&self.plan, self.index.as_deref(), &history)
+    }
+}
+
+/// Who runs this process, as `user@machine`, for the audit trail.
+fn actor() -> Option<String> {
+    let user = ["SUDO_USER", "USER", "LOGNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))
+        .or_else(|| {
+            let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").ok()?);
+            Some(format!("uid {uid}"))
+        })?;
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match machine.trim() {
+        "" => Some(user),
+        machine => Some(format!("{user}@{machine}")),
     }
 }
 
 /// What earlier runs owe, without touching the data directory.
 fn looked_up(data_dir: &Path, cluster: &str) -> proxops_exec::Resumed {
     let mut resumed = proxops_exec::Resumed::default();
-    if data_dir.join(JOURNAL).exists() {
-        // A plan that is only looked at must not fail on a journal that can't be opened for writing.
-        match Journal::open(data_dir).and_then(|journal| journal.owed(cluster)) {
-            Ok(owed) => resumed.owed = owed,
-            Err(error) => tracing::warn!(cluster, "what an unfinished run left to do is not known: {error}"),
-        }
+    // A plan that is only looked at must not fail on a journal that can't be opened for writing.
+    match Journal::open_existing(data_dir)
+        .and_then(|journal| journal.map_or(Ok(Default::default()), |journal| journal.owed(cluster)))
+    {
+        Ok(owed) => resumed.owed = owed,
+        Err(error) => tracing::warn!(cluster, "what an unfinished run left to do is not known: {error}"),
     }
     resumed
 }

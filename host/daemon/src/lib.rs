@@ -6,11 +6,13 @@ mod connect;
 mod cycle;
 mod load;
 mod replan;
+mod saved;
 mod status;
 mod vault;
 
 pub use compose::{Composed, compose};
 pub use connect::connect;
 pub use cycle::{Planned, Process, Wish, kind_sources};
+pub use saved::SavedPlan;
 pub use status::{ClusterStatus, LastCycle, ObjectStatus};
 pub use vault::Vault;

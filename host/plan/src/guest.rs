@@ -318,6 +318,8 @@ impl Planner<'_> {
         self.check_needs(r, &report.steps, false, &fact.node, world, about, &mut plan);
         let blocked = has_error(&plan.anomalies);
         let mut steps = report.steps;
+        let (owed_steps, owed_changes) = self.owed_growth(r, kind, read, &steps, world, context);
+        steps.extend(owed_steps);
         let seed_owed = world.leftovers.get(&id.vmid).is_some_and(|l| l.rebuild_seed);
         if seed_owed && !steps.contains(&KindStep::RebuildCloudInit) && fact.guest_type == GuestType::Qemu {
             steps.push(KindStep::RebuildCloudInit);
@@ -330,6 +332,7 @@ impl Planner<'_> {
             && (needs_stop || !report.pending.is_empty());
         let verb = judge::verb(&steps).or(restart.then_some(Verb::Update));
         let mut changes: Vec<Change> = report.changes.into_iter().map(judge::change).collect();
+        changes.extend(owed_changes);
         if restart {
             changes.extend(report.pending.into_iter().map(judge::change));
         } else {
@@ -407,6 +410,44 @@ impl Planner<'_> {
         plan.actions.extend(update);
         plan.actions.extend(power);
         plan
+    }
+
+    /// The growth that an unfinished creation still owes: of a disk seeded from an image `drift` can't tell
+    /// whether it is small by wish. The size is the manifest's of today.
+    fn owed_growth(
+        &self,
+        r: &Resource,
+        kind: &dyn KindApi,
+        read: &GuestRead,
+        planned: &[KindStep],
+        world: &World,
+        context: &Context,
+    ) -> (Vec<KindStep>, Vec<Change>) {
+        let owed = world.leftovers.get(&read.live.vmid).map(|l| l.grow.as_slice()).unwrap_or_default();
+        if owed.is_empty() {
+            return Default::default();
+        }
+        let Ok(creation) = kind.create_params(&r.manifest, context) else { return Default::default() };
+        creation
+            .steps
+            .into_iter()
+            .filter_map(|step| {
+                let KindStep::Resize { disk, bytes, at } = &step else { return None };
+                let is_planned = planned
+                    .iter()
+                    .any(|p| matches!(p, KindStep::Resize { disk: other, .. } if other == disk));
+                let live = text::drive_size(read.value(disk)?)?;
+                let due = owed.contains(disk) && !is_planned && live < *bytes;
+                let change = Change {
+                    field: at.clone(),
+                    key: disk.clone(),
+                    from: Some(text::size(live)),
+                    to: Some(text::size(*bytes)),
+                    sensitive: false,
+                };
+                due.then_some((step, change))
+            })
+            .unzip()
     }
 
     fn drift(

@@ -25,7 +25,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// `fleet:<n>`, `empty` or `demo`, with tasks of this length.
+    /// `fleet:<n>`, `soak:<n>` (a fleet that is changed and disturbed), `empty` or `demo`, with tasks of this length.
     pub fn start(world: &str, task: Duration) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["serve", world, &task.as_millis().to_string()])
@@ -49,10 +49,11 @@ impl Drop for Served {
 }
 
 /// The simulator's side of [`Served::start`].
-pub async fn serve(world: &str, task_ms: &str) -> Result<()> {
-    let world = match world.split_once(':') {
+pub async fn serve(world_name: &str, task_ms: &str) -> Result<()> {
+    let world = match world_name.split_once(':') {
+        // also soak:<n>
         Some((_, n)) => seed::fleet(n.parse()?).0,
-        None if world == "demo" => seed::demo(),
+        None if world_name == "demo" => seed::demo(),
         None => {
             let mut world = seed::empty();
             if let Some(storage) = world.storages.get_mut("local-lvm") {
@@ -64,7 +65,15 @@ pub async fn serve(world: &str, task_ms: &str) -> Result<()> {
     let task_duration = Some(Duration::from_millis(task_ms.parse()?));
     let sim = Sim::start(world, SimOptions { task_duration, ..SimOptions::default() }).await?;
     println!("{}", sim.url());
-    tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+    let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
+    if world_name.starts_with("soak:") {
+        tokio::select! {
+            ended = ended => ended??,
+            () = crate::soak::disturb(&sim) => 0,
+        };
+    } else {
+        ended.await??;
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Figures to hold: one line for each, its bound and PASS or MISS. Ratios are of times taken in one run, because
 //! machines differ and are noisy.
 //!
-//! `bench` runs everything, `bench plan drift` only these parts. Exit code 1 if a bound is missed.
+//! `bench` runs everything but the soak, `bench plan drift` only these parts, `bench soak` the soak. Exit code 1 if a bound is missed.
 
 mod compile;
 mod cycle;
@@ -12,13 +12,16 @@ mod live;
 mod native;
 mod plan;
 mod report;
+mod soak;
 
 use anyhow::{Result, ensure};
 use report::Row;
 use std::process::ExitCode;
 
 /// Parts, in the order of the table.
-const PARTS: [&str; 7] = ["drift", "plan", "cycle", "apply", "example", "memory", "compile"];
+const PARTS: [&str; 8] = ["drift", "plan", "cycle", "apply", "example", "memory", "compile", SOAK];
+/// Takes minutes: only when it is named.
+const SOAK: &str = "soak";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -46,7 +49,10 @@ async fn measure(words: &[String]) -> Result<bool> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     ground::need_binary()?;
     let mut held = true;
-    for part in PARTS.into_iter().filter(|part| words.is_empty() || words.iter().any(|word| word == part)) {
+    for part in PARTS
+        .into_iter()
+        .filter(|part| (words.is_empty() && *part != SOAK) || words.iter().any(|word| word == part))
+    {
         match rows(part).await {
             Ok(rows) => rows.iter().for_each(|row| held &= row.print()),
             Err(error) => {
@@ -66,6 +72,7 @@ async fn rows(part: &str) -> Result<Vec<Row>> {
         "apply" => cycle::apply().await,
         "example" => example::rows().await,
         "memory" => cycle::memory().await,
+        SOAK => soak::rows().await,
         _ => compile::rows(),
     }
 }

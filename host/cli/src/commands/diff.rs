@@ -3,32 +3,39 @@
 use super::{CHANGES, FAILED, OK};
 use crate::args::{Global, Output};
 use crate::{open, render, signals};
-use proxops_daemon::{Planned, Process, Wish};
+use proxops_daemon::{Planned, Process, SavedPlan, Wish};
 use proxops_exec::Cancel;
 use proxops_model::Severity;
 use proxops_model::plan::{ClusterPlan, ClusterState, Outcome};
+use proxops_repo::Cluster;
+use std::path::Path;
 
-pub async fn run(global: &Global, exit_code: bool) -> anyhow::Result<u8> {
+pub async fn run(global: &Global, exit_code: bool, out: Option<&Path>) -> anyhow::Result<u8> {
     let process = open::process(global)?;
     let cancel = signals::listen();
-    let planned = plan_all(&process, global, Wish::Look, &cancel).await?;
+    let clusters = open::clusters(&process, global)?;
+    let planned = plan_all(&process, &clusters, Wish::Look, &cancel).await?;
     let plans: Vec<ClusterPlan> = planned.into_iter().map(|p| p.plan).collect();
+    let saved = match out {
+        Some(file) => SavedPlan::of(&process, &plans).and_then(|saved| saved.write(file)),
+        None => Ok(()),
+    };
     match global.output {
         Output::Json => render::json::diff(&plans)?,
         Output::Markdown => render::markdown::diff(&plans)?,
         Output::Text => render::text::diff(&plans, global.color)?,
     }
+    saved?;
     Ok(code(&plans, exit_code))
 }
 
 /// Plans the selected clusters concurrently; the result is in name order.
 pub async fn plan_all(
     process: &Process,
-    global: &Global,
+    clusters: &[&Cluster],
     wish: Wish,
     cancel: &Cancel,
 ) -> anyhow::Result<Vec<Planned>> {
-    let clusters = open::clusters(process, global)?;
     let all = futures::future::join_all(clusters.iter().map(|cluster| process.plan(cluster, wish, cancel)));
     tokio::select! {
         planned = all => Ok(planned),

@@ -4,6 +4,7 @@ mod apply;
 mod demo;
 mod diff;
 mod explain;
+mod history;
 mod kinds;
 mod schema;
 mod sim;
@@ -25,9 +26,14 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
     let global = args.global;
     match args.command {
         Command::Validate => validate::run(&global),
-        Command::Diff { exit_code } => diff::run(&global, exit_code).await,
-        Command::Apply { exit_code, dry_run: true, .. } => diff::run(&global, exit_code).await,
-        Command::Apply { exit_code, yes, .. } => apply::run(&global, exit_code, yes).await,
+        Command::Diff { exit_code, out } => diff::run(&global, exit_code, out.as_deref()).await,
+        Command::Apply { exit_code, dry_run: true, plan: None, .. } => {
+            diff::run(&global, exit_code, None).await
+        }
+        Command::Apply { exit_code, dry_run, yes, plan } => {
+            apply::run(&global, &apply::Wanted { exit_code, dry_run, yes, plan: plan.as_deref() }).await
+        }
+        Command::History(args) => history::run(&global, &args),
         Command::Status => status::run(&global).await,
         Command::Kinds { command: KindsCommand::List } => kinds::list(&global),
         Command::Kinds { command: KindsCommand::Inspect { what } } => kinds::inspect(&global, &what),

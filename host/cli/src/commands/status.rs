@@ -8,7 +8,7 @@ use proxops_daemon::Wish;
 pub async fn run(global: &Global) -> anyhow::Result<u8> {
     let process = open::process(global)?;
     let cancel = signals::listen();
-    let planned = plan_all(&process, global, Wish::Look, &cancel).await?;
+    let planned = plan_all(&process, &open::clusters(&process, global)?, Wish::Look, &cancel).await?;
     let clusters = planned.iter().map(|p| p.status(&process)).collect::<Vec<_>>();
     match global.output {
         Output::Json => render::status::json(&clusters)?,

@@ -2,6 +2,7 @@
 
 pub mod diagnostics;
 pub mod explain;
+pub mod history;
 pub mod json;
 pub mod kinds;
 pub mod markdown;

@@ -60,6 +60,8 @@ pub struct Owed {
     pub fresh_clone_of: Option<ResourceId>,
     /// The seed image must be rebuilt.
     pub rebuild_seed: bool,
+    /// Slots of disks that were made, or may have been, and were to grow afterwards.
+    pub grow: Vec<String>,
 }
 
 /// Which operations of the audit trail; an empty filter is all of them.
@@ -84,6 +86,8 @@ pub struct HistoryEntry {
     pub cluster: String,
     /// Commit that asked for it.
     pub commit: Option<String>,
+    /// Who ran it.
+    pub actor: Option<String>,
     /// The action's id in its plan.
     pub action: String,
     /// What it did.
@@ -173,7 +177,7 @@ impl Journal {
     pub fn owed(&self, cluster: &str) -> Result<BTreeMap<u32, Owed>, JournalError> {
         self.read(|db| {
             let mut query = db.prepare(
-                "select vmid, guest_type, kind, name, node, clone_of_kind, clone_of_name, seed from owed
+                "select vmid, guest_type, kind, name, node, clone_of_kind, clone_of_name, seed, grow from owed
                  where cluster = ?1",
             )?;
             let rows = query.query_map([cluster], |row| {
@@ -187,6 +191,7 @@ impl Journal {
                         _ => None,
                     },
                     rebuild_seed: row.get(7)?,
+                    grow: row.get::<_, String>(8)?.split_whitespace().map(str::to_owned).collect(),
                 };
                 Ok((row.get(0)?, owed))
             })?;
@@ -198,7 +203,8 @@ impl Journal {
     pub fn history(&self, filter: &HistoryFilter, limit: u32) -> Result<Vec<HistoryEntry>, JournalError> {
         self.read(|db| {
             let mut query = db.prepare(
-                "select id, cluster, commit_id, action, verb, kind, name, node, vmid, started, finished, result, error
+                "select id, cluster, commit_id, action, verb, kind, name, node, vmid, started, finished, result, error,
+                   actor
                  from operations
                  where (?1 is null or cluster = ?1) and (?2 is null or kind = ?2) and (?3 is null or name = ?3)
                    and (?4 is null or vmid = ?4)
@@ -221,6 +227,7 @@ impl Journal {
                         finished: row.get(10)?,
                         result: row.get(11)?,
                         error: row.get(12)?,
+                        actor: row.get(13)?,
                         steps: Vec::new(),
                     })
                 })?
