@@ -92,6 +92,8 @@ pub enum Command {
         #[arg(long, short)]
         yes: bool,
     },
+    /// Check reachability, TLS, credentials, privileges, nodes and storages of every cluster. Reads only.
+    Doctor,
     /// Show what is converged and what is not.
     Status,
     /// Kinds: built-in ones and those of third parties.

@@ -5,12 +5,17 @@
 mod apis;
 mod crash;
 mod determinism;
+mod doctor;
 mod documents;
 mod gaps;
+mod git_source;
 mod house;
 mod inputs;
 mod kinds;
+mod leaks;
 mod matrix;
+mod refresh;
 mod safety;
+mod secrets;
 mod support;
 mod validate;

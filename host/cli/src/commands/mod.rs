@@ -3,6 +3,7 @@
 mod apply;
 mod demo;
 mod diff;
+mod doctor;
 mod explain;
 mod kinds;
 mod schema;
@@ -28,6 +29,7 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
         Command::Diff { exit_code } => diff::run(&global, exit_code).await,
         Command::Apply { exit_code, dry_run: true, .. } => diff::run(&global, exit_code).await,
         Command::Apply { exit_code, yes, .. } => apply::run(&global, exit_code, yes).await,
+        Command::Doctor => doctor::run(&global).await,
         Command::Status => status::run(&global).await,
         Command::Kinds { command: KindsCommand::List } => kinds::list(&global),
         Command::Kinds { command: KindsCommand::Inspect { what } } => kinds::inspect(&global, &what),
