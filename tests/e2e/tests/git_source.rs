@@ -185,7 +185,15 @@ fn links_that_leave_the_tree_are_left_out_and_submodules_are_empty() {
     std::os::unix::fs::symlink("deep/down/two.txt", upstream.work().join("inside")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", upstream.work().join("outside")).unwrap();
     std::os::unix::fs::symlink("../../x", upstream.work().join("deep/above")).unwrap();
-    upstream.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", "../infra.git", "vm"]);
+    upstream.git(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "add",
+        "-q",
+        upstream.bare().to_str().unwrap(),
+        "vm",
+    ]);
     upstream.push("main");
     let data = tempfile::tempdir().unwrap();
     let snapshot = refresh(&source(&server, None), data.path()).unwrap();
@@ -208,6 +216,13 @@ fn a_process_that_refreshes_while_git_pushes_sees_whole_commits_only() {
     write(0);
     upstream.push("main");
     refresh(&source, data.path()).unwrap();
+    /// Ends the watcher even if the test fails.
+    struct Done<'a>(&'a AtomicBool);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     let done = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
@@ -220,6 +235,7 @@ fn a_process_that_refreshes_while_git_pushes_sees_whole_commits_only() {
             }
             seen
         });
+        let end = Done(&done);
         for n in 1..=8 {
             write(n);
             match n % 4 {
@@ -241,7 +257,7 @@ fn a_process_that_refreshes_while_git_pushes_sees_whole_commits_only() {
             upstream.push("main");
             std::thread::sleep(Duration::from_millis(150));
         }
-        done.store(true, Ordering::Relaxed);
+        drop(end);
         watcher.join().unwrap()
     });
     assert!(seen.len() > 3, "{seen:?}");
@@ -408,6 +424,7 @@ fn a_run_killed_in_the_middle_of_a_fetch_leaves_nothing_that_is_read() {
 #[test]
 fn files_and_ssh_are_sources_too_and_their_programs_get_no_secret() {
     let (mut bench, upstream) = remote(seed::empty(), "file:///nowhere", "");
+    bench.set("PATH", "/usr/local/bin:/usr/bin:/bin");
     let commit = upstream.git(&["rev-parse", "HEAD"]);
     bench.write("proxops.yaml", format!("git: {{url: 'file://{}'}}\n", upstream.bare().display()));
     assert_eq!(bench.diff().exits(0).json()["clusters"][0]["commit"], json!(commit));
@@ -452,7 +469,15 @@ fn a_manifest_in_a_submodule_and_one_kept_in_lfs_are_refused_by_name() {
     upstream.push("main");
     bench.run(&["diff"]).exits(1).says("lfs-pointer").says("vm/lab/web.yaml:1");
     upstream.git(&["rm", "-rqf", "vm"]);
-    upstream.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", "../infra.git", "vm"]);
+    upstream.git(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "add",
+        "-q",
+        upstream.bare().to_str().unwrap(),
+        "vm",
+    ]);
     upstream.push("main");
     bench.run(&["diff"]).exits(1).says("the submodule vm, which is not there");
     assert!(bench.writes().is_empty());

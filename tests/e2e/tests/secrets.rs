@@ -89,7 +89,7 @@ fn each_way_to_fail_is_said_in_its_own_words_with_file_and_key() {
     for (text, words) in [
         ("secrets: {token: Marten-fixture-7741}\n".to_owned(), "not encrypted"),
         ("secrets: [Marten-fixture-7741".to_owned(), "malformed"),
-        (good.replace(token, &token.replace("data:", "data:AA")), "MAC mismatch"),
+        (good.replace(token, &token.replace("data:", "data:AAAA")), "MAC mismatch"),
         (good.replace(token, "    token: Marten-fixture-7741"), "secrets.token"),
         (sops(&[("secrets.user", "gitops@pve"), ("secrets.id", "proxops")]), "no key secrets.token"),
         (document(""), "key secrets.token is empty"),

@@ -45,7 +45,7 @@ pub struct Snapshot {
 
 /// The source can't be fetched, and there is no earlier tree to go on with.
 #[derive(Debug, Error)]
-#[error("git source {url}: {why}; {help}")]
+#[error("git source {url} can't be fetched: {why}; {help}")]
 pub struct SourceError {
     /// The address without user and password.
     pub url: String,
