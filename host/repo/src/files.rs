@@ -39,7 +39,7 @@ pub(crate) fn folder(path: &str) -> Location {
 pub(crate) fn read(path: &Path) -> Stream {
     match bytes(path) {
         Ok(bytes) if bytes.starts_with(LFS_POINTER) => {
-            let at = Pos::default();
+            let at = Pos { line: 1, column: 1 };
             let message = "the file is a pointer of Git LFS, not what it points to".to_owned();
             let help =
                 Some("keep it in git itself: take it out of .gitattributes and commit it anew".to_owned());

@@ -223,8 +223,7 @@ fn serve(
     let status = headers.lines().find_map(|l| l.strip_prefix("Status: ")).unwrap_or("200 OK").to_owned();
     let rest: String =
         headers.lines().filter(|l| !l.starts_with("Status:")).map(|l| format!("{l}\r\n")).collect();
-    // Packs begin with their name, a few bytes into the answer.
-    let pack = body.windows(4).take(4096).any(|w| w == b"PACK");
+    let pack = body.windows(8).any(|w| w == b"packfile");
     if let Some(bytes) = stall.filter(|_| pack) {
         write!(out, "HTTP/1.1 {status}\r\n{rest}Content-Length: {}\r\n\r\n", body.len())?;
         out.write_all(&body[..bytes.min(body.len())])?;
