@@ -17,7 +17,8 @@ use std::time::Duration;
 const PVE_TOKEN: &str = "Heron-sentinel-pve-token-11";
 const PVE_TOKEN_VALUE: &str = "Lynx-sentinel-token-value-22";
 const PVE_PASSWORD: &str = "Otter-sentinel-password-33";
-const GUEST_PASSWORD: &str = "Bison-sentinel-guest-password-44";
+/// With characters that travel encoded.
+const GUEST_PASSWORD: &str = "Bison-sentinel/guest&pass=word#44";
 
 /// Every command, with the words that make it do the most. `{file}` is the tree's only VM manifest.
 const COMMANDS: &[(&str, &[&[&str]])] = &[
@@ -85,10 +86,7 @@ const FAILURES: &[(&str, fn(&mut Stage))] = &[
             "POST",
             "/nodes/*/qemu",
             400,
-            &format!(
-                "bad cipassword '{GUEST_PASSWORD}' in cipassword={}",
-                GUEST_PASSWORD.replace('-', "%2D")
-            ),
+            &format!("bad cipassword '{GUEST_PASSWORD}' in cipassword={}", encoded(GUEST_PASSWORD)),
         );
     }),
     ("a task that fails", |s| s.bench.world().task_rules.push(TaskRule::fail("qmcreate", "it broke"))),
@@ -288,7 +286,7 @@ impl Stage {
     /// Fails if a secret is in a text, as it is or as it travels.
     fn clean(&self, what: &str, bytes: &[u8]) {
         for secret in &self.secrets {
-            for form in [secret.clone(), secret.replace('-', "%2D"), base64(secret)] {
+            for form in [secret.clone(), encoded(secret), base64(secret)] {
                 let found = bytes.windows(form.len()).position(|w| w == form.as_bytes());
                 if let Some(at) = found {
                     let around =
@@ -310,6 +308,11 @@ impl Stage {
             }
         }
     }
+}
+
+/// As in a form.
+fn encoded(text: &str) -> String {
+    text.replace('/', "%2F").replace('&', "%26").replace('=', "%3D").replace('#', "%23")
 }
 
 fn base64(text: &str) -> String {
