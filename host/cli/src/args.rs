@@ -98,6 +98,8 @@ pub enum Command {
         #[arg(long, short)]
         yes: bool,
     },
+    /// Check reachability, TLS, credentials, privileges, nodes and storages of every cluster. Reads only.
+    Doctor,
     /// Show what is converged and what is not.
     Status,
     /// Show what was done, when, by whom and how it ended, newest first.

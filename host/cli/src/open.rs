@@ -108,10 +108,30 @@ pub fn kind_info<'k>(kinds: &'k Kinds, name: &str) -> anyhow::Result<&'k KindInf
     }
 }
 
-/// Loads repository and kinds.
+/// Loads repository and kinds; fetches the repository if `git.url` is set.
 pub fn process(global: &Global) -> anyhow::Result<Process> {
+    // The settings are read to log their own reading, so the fetch logs as the command line says.
+    early_logging(global)?;
     let options = options(global)?;
-    let process = Process::open(&options, global.kinds_dir.as_deref())?;
+    logged(global, Process::open(&options, global.kinds_dir.as_deref())?)
+}
+
+/// The same, of the tree that is here, and without the network.
+pub fn process_offline(global: &Global) -> anyhow::Result<Process> {
+    let options = options(global)?;
+    logged(global, Process::open_offline(&options, global.kinds_dir.as_deref())?)
+}
+
+fn early_logging(global: &Global) -> anyhow::Result<()> {
+    let workspace = Workspace::open(&options(global)?)?;
+    if workspace.source().is_some() {
+        let log = workspace.settings.log;
+        logging(global, Some(log.level.as_str()), log.format == proxops_repo::LogFormat::Json);
+    }
+    Ok(())
+}
+
+fn logged(global: &Global, process: Process) -> anyhow::Result<Process> {
     let log = &process.repository.settings.log;
     logging(global, Some(log.level.as_str()), log.format == proxops_repo::LogFormat::Json);
     for problem in process.kinds.problems() {

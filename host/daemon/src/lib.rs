@@ -4,15 +4,20 @@
 mod compose;
 mod connect;
 mod cycle;
+mod doctor;
 mod load;
+mod refresh;
 mod replan;
 mod saved;
 mod status;
+mod tree;
 mod vault;
 
 pub use compose::{Composed, compose};
-pub use connect::connect;
+pub use connect::{Connected, connect};
 pub use cycle::{Planned, Process, Wish, kind_sources};
+pub use doctor::{Check, CheckState};
+pub use refresh::Refreshed;
 pub use saved::SavedPlan;
 pub use status::{ClusterStatus, LastCycle, ObjectStatus};
 pub use vault::Vault;

@@ -7,6 +7,7 @@ use crate::{
     store::{HasState, State},
     wasi,
 };
+use proxops_builtin::settings;
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     sync::{
@@ -17,7 +18,6 @@ use std::{
     thread,
     time::Duration,
 };
-use proxops_builtin::settings;
 use wasmtime::component::{Component, Linker};
 
 /// How often the epoch moves while a call runs.

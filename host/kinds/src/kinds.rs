@@ -392,7 +392,9 @@ fn built_in_code(engine: &Engine, entry: &Entry) -> Option<Component> {
     // returned. wasmtime checks version, settings and processor itself.
     let component = unsafe { Component::deserialize(engine.wasmtime(), code) };
     component
-        .inspect_err(|error| tracing::warn!(%error, "the code of a built-in kind can't be used; it is compiled"))
+        .inspect_err(
+            |error| tracing::warn!(%error, "the code of a built-in kind can't be used; it is compiled"),
+        )
         .ok()
 }
 

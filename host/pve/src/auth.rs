@@ -103,6 +103,14 @@ impl Auth {
         matches!(&self.credential, Credential::Ticket { user, .. } if user == "root@pam")
     }
 
+    /// Who logs in: `user@realm`, or `user@realm!id` for a token. No secret.
+    pub(crate) fn identity(&self) -> &str {
+        match &self.credential {
+            Credential::Token(token) => token.expose().split_once('=').map_or("", |(id, _)| id),
+            Credential::Ticket { user, .. } => user,
+        }
+    }
+
     /// Values that no message may show.
     pub(crate) async fn secrets(&self) -> Vec<Secret> {
         match &self.credential {

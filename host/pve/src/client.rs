@@ -99,6 +99,11 @@ impl Client {
         self.inner.auth.is_root()
     }
 
+    /// Who logs in: `user@realm`, or `user@realm!id` for an API token. No secret.
+    pub fn identity(&self) -> &str {
+        self.inner.auth.identity()
+    }
+
     /// Writes that were sent so far, repetitions included and logins not.
     pub fn writes(&self) -> u64 {
         self.inner.writes.load(Ordering::Relaxed)

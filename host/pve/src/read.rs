@@ -6,10 +6,10 @@ mod storage;
 
 pub use cluster::{
     ClusterNode, ClusterStatus, GuestRow, HaResource, Inventory, Node, ReplicationJob, StorageRow, TaskQuery,
-    TaskRow, Version,
+    TaskRow, TokenInfo, Version,
 };
 pub use guest::{GuestConfig, GuestEntry, GuestStatus};
-pub use storage::{StorageConfig, Volume};
+pub use storage::{StorageConfig, StorageStatus, Volume};
 
 use crate::class::Class;
 use crate::error::PveError;

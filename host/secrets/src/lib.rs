@@ -5,6 +5,7 @@
 //! decrypts and computes the MAC), `decrypted` (look-ups). `edit` and `emit` write, `store` keeps files
 //! fresh, `program` hands documents for key services to the `sops` program.
 
+mod child;
 mod cipher;
 mod decrypted;
 mod document;
@@ -22,6 +23,7 @@ mod store;
 mod value;
 mod yaml;
 
+pub use child::without_secrets;
 pub use decrypted::{CREDENTIALS, Decrypted, PASSWORDS, SSH_KEYS};
 pub use document::Document;
 pub use error::SopsError;

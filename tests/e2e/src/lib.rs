@@ -7,10 +7,14 @@
 
 mod bench;
 mod build;
+mod git;
 mod run;
 mod schema;
+mod tap;
 
 pub use bench::{Bench, CLUSTER};
 pub use build::{binary, hostile_kind, root};
+pub use git::{GIT_TOKEN, GitServer, Manners, Upstream};
 pub use run::Run;
 pub use schema::{builtin_kinds, field_paths};
+pub use tap::Tap;

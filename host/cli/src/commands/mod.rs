@@ -3,6 +3,7 @@
 mod apply;
 mod demo;
 mod diff;
+mod doctor;
 mod explain;
 mod history;
 mod kinds;
@@ -34,6 +35,7 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
             apply::run(&global, &apply::Wanted { exit_code, dry_run, yes, plan: plan.as_deref() }).await
         }
         Command::History(args) => history::run(&global, &args),
+        Command::Doctor => doctor::run(&global).await,
         Command::Status => status::run(&global).await,
         Command::Kinds { command: KindsCommand::List } => kinds::list(&global),
         Command::Kinds { command: KindsCommand::Inspect { what } } => kinds::inspect(&global, &what),

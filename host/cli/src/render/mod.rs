@@ -1,6 +1,7 @@
 //! What people and programs read. Everything from outside goes through `printable`.
 
 pub mod diagnostics;
+pub mod doctor;
 pub mod explain;
 pub mod history;
 pub mod json;

@@ -8,7 +8,7 @@ use crate::path::path;
 use proxops_model::kind::{GuestType, TagStyle};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// PVE's version (fact C14).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +108,15 @@ pub struct Inventory {
     pub storages: Vec<StorageRow>,
     /// Sorted by name.
     pub nodes: Vec<Node>,
+}
+
+/// What PVE says of an API token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenInfo {
+    /// Seconds since 1970; `None` = never.
+    pub expires: Option<u64>,
+    /// It has only what both its own and its user's grants allow (fact T27).
+    pub separated: bool,
 }
 
 /// A resource under HA (fact C11).
@@ -211,6 +220,13 @@ struct VersionAnswer {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
+struct TokenAnswer {
+    expire: Scalar,
+    privsep: Scalar,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct HaAnswer {
     sid: Scalar,
     state: Scalar,
@@ -247,8 +263,32 @@ impl Client {
 
     /// The caller's own effective privileges: path, privilege, whether it propagates (fact C9).
     pub async fn permissions(&self) -> Result<BTreeMap<String, BTreeMap<String, bool>>, PveError> {
+        self.permissions_of(&[]).await
+    }
+
+    /// The privileges that the caller holds on one path, inherited ones and those of pools included (fact C9).
+    pub async fn permissions_at(&self, path: &str) -> Result<BTreeSet<String>, PveError> {
+        let paths = self.permissions_of(&[("path", path)]).await?;
+        Ok(paths.into_values().flat_map(BTreeMap::into_keys).collect())
+    }
+
+    /// What PVE says of the API token that the caller is; `None` for a user. Its secret is not told.
+    pub async fn token_info(&self) -> Result<Option<TokenInfo>, PveError> {
+        let Some((user, token)) = self.identity().split_once('!') else { return Ok(None) };
+        let at = path(&["access", "users", user, "token", token])?;
+        let answer = self.read::<TokenAnswer>(&at, &[]).await?.data;
+        Ok(Some(TokenInfo {
+            expires: answer.expire.whole().filter(|at| *at > 0),
+            separated: answer.privsep.flag(),
+        }))
+    }
+
+    async fn permissions_of(
+        &self,
+        query: &[(&str, &str)],
+    ) -> Result<BTreeMap<String, BTreeMap<String, bool>>, PveError> {
         type Paths = BTreeMap<String, BTreeMap<String, Scalar>>;
-        let paths = self.read::<Paths>("/access/permissions", &[]).await?.data;
+        let paths = self.read::<Paths>("/access/permissions", query).await?.data;
         let flags = |privileges: BTreeMap<String, Scalar>| {
             privileges.into_iter().map(|(name, propagate)| (name, propagate.flag())).collect()
         };
