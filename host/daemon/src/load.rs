@@ -189,6 +189,11 @@ pub(crate) async fn guest_read(
     };
     let (config, waiting, power) = futures::join!(config, waiting, power);
     let config = config?;
+    // Without the privilege PVE leaves a container's variables out (fact L12).
+    let left_out = guest_type == GuestType::Lxc && !config.values.contains_key("env");
+    let readable =
+        !left_out || client.may(&format!("/vms/{vmid}"), "VM.Config.Options").await.unwrap_or(false);
+    let hidden = if readable { Vec::new() } else { vec!["env".to_owned()] };
     let mut values = config.values;
     for key in ["digest", "lock"] {
         values.remove(key);
@@ -203,6 +208,7 @@ pub(crate) async fn guest_read(
             lock: config.lock,
             values,
             secrets_present: config.secrets_present,
+            hidden,
             pending: waiting?,
             fresh_clone_of: None,
         },

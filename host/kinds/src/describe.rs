@@ -89,7 +89,7 @@ fn object_target(target: &ObjectTarget) -> Checked {
             refuse!("its operation \"{what}\" is not a GET");
         }
     }
-    for operation in [&target.list, &target.read].into_iter().chain(&target.writes) {
+    for operation in target.operations() {
         self::operation(operation)?;
     }
     for (index, write) in target.writes.iter().enumerate() {
@@ -177,6 +177,7 @@ mod tests {
             method,
             path: path.into(),
             id_param: None,
+            digest: false,
         };
         let target = ObjectTarget {
             list: operation("list", Method::Get, "/cluster/things"),
@@ -239,6 +240,7 @@ mod tests {
                     method: Method::Delete,
                     path: path.into(),
                     id_param: None,
+                    digest: false,
                 });
             }
             check(&info)

@@ -166,9 +166,12 @@ impl<'a> Lift<'a> {
             (wit::Identity::Artifact(placements), Target::Artifact { .. }) => {
                 Identity::Artifact(self.list(placements, |_, p| placement(p))?)
             }
-            (wit::Identity::Object(o), Target::Object(_)) => {
+            (wit::Identity::Object(o), Target::Object(object)) => {
                 ext(&o.ext)?;
-                crate::check::segment("object id", &o.id)?;
+                // Only as a parameter may an id hold more than one segment: nested pools.
+                let in_path = object.operations().any(|operation| operation.path.contains("{id}"));
+                let parts = if in_path { vec![o.id.as_str()] } else { o.id.split('/').collect() };
+                parts.into_iter().try_for_each(|part| crate::check::segment("object id", part))?;
                 Identity::Object(ObjectId { id: o.id, vars: self.path_vars(o.vars)? })
             }
             (wit::Identity::Other((case, _)), _) => return unknown("identity", &case),

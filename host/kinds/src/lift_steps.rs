@@ -155,5 +155,6 @@ fn operation(operation: wit::Operation) -> Checked<Operation> {
         },
         path: operation.path,
         id_param: operation.id_param,
+        digest: operation.digest,
     })
 }

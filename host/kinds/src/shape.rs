@@ -3,7 +3,7 @@
 use wasmparser::{Encoding, Parser, Payload};
 
 /// The contract that this host speaks, as in `wit/kind.wit`.
-pub(crate) const CONTRACT: &str = "1.0.0-rc.2";
+pub(crate) const CONTRACT: &str = "1.0.0-rc.3";
 
 /// The interface that a kind exports.
 const API: &str = "proxops:kind/api";

@@ -189,7 +189,11 @@ fn object_step(step: &KindStep, target: &ObjectTarget) -> Checked {
         key(name)?;
         segment("path variable", value)?;
     }
-    host_keys(set, &["delete", "digest"])?;
+    host_keys(set, &["digest"])?;
+    // PVE has one `delete`: a list of fields, or a switch of the object's own (a pool's members).
+    if !unset.is_empty() {
+        host_keys(set, &["delete"])?;
+    }
     for name in unset {
         key(name)?;
     }
@@ -373,6 +377,7 @@ mod tests {
             method,
             path: "/pools/{id}".into(),
             id_param: None,
+            digest: false,
         };
         let target = Target::Object(Box::new(ObjectTarget {
             list: operation("list", Method::Get),
@@ -394,5 +399,18 @@ mod tests {
         assert!(run("delete", "0").is_err());
         assert!(run("purge", "0").is_err());
         assert!(run("update", "../x").is_err());
+        let call = |key: &str, unset: &[&str]| {
+            let step = KindStep::Call {
+                operation: "update".into(),
+                vars: vec![],
+                set: vec![text(key, "1")],
+                unset: unset.iter().map(|k| (*k).to_owned()).collect(),
+            };
+            check(&[step], &target, Origin::Drift, "proxops", None)
+        };
+        assert_eq!(call("delete", &[]), Ok(()), "a pool's switch");
+        assert_eq!(call("state", &["comment"]), Ok(()));
+        assert!(call("delete", &["comment"]).is_err(), "PVE has one");
+        assert!(call("digest", &[]).is_err(), "the host sends it");
     }
 }

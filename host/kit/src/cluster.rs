@@ -420,6 +420,7 @@ impl Cluster {
             values,
             secrets_present: if masked { vec!["cipassword".to_owned()] } else { Vec::new() },
             pending: Vec::new(),
+            hidden: vec![],
             fresh_clone_of: None,
         })
     }

@@ -86,6 +86,8 @@ pub struct Operation {
     pub method: Method,
     pub path: String,
     pub id_param: Option<String>,
+    /// PVE takes a `digest` here.
+    pub digest: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -104,6 +106,13 @@ pub struct ObjectTarget {
     pub id_field: String,
     pub writes: Vec<Operation>,
     pub ownership: Ownership,
+}
+
+impl ObjectTarget {
+    /// Everything that it may ask for.
+    pub fn operations(&self) -> impl Iterator<Item = &Operation> {
+        [&self.list, &self.read].into_iter().chain(&self.writes)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -300,6 +309,8 @@ pub struct LiveGuest {
     /// Sorted by key.
     pub values: BTreeMap<String, LiveValue>,
     pub secrets_present: Vec<String>,
+    /// Keys that PVE hides from this credential.
+    pub hidden: Vec<String>,
     pub pending: Vec<PendingValue>,
     pub fresh_clone_of: Option<crate::ResourceId>,
 }

@@ -264,14 +264,14 @@ impl Planner<'_> {
         }
         if read.live.template && !template {
             return refuse(
-                "is-template",
+                "kind-flip",
                 format!("vmid {} is a template, the manifest wants a {}", id.vmid, r.id.kind),
                 "PVE can't turn a template back; choose another vmid, or the template kind",
             );
         }
         if template && !read.live.template && read.live.power != LivePower::Stopped {
             return refuse(
-                "running-guest",
+                "template-is-running",
                 format!(
                     "vmid {} is a plain guest that runs; only a stopped one can become a template",
                     id.vmid
@@ -619,7 +619,7 @@ impl Planner<'_> {
         }
         let node = self.node_of(world, from);
         if node != id.node {
-            let local = self.local_storages(template, from.vmid, world, &node);
+            let local = self.local_storages(template, from.vmid, world, [&node, &id.node]);
             if !local.is_empty() {
                 return refuse(
                     format!(
@@ -634,11 +634,24 @@ impl Planner<'_> {
                 );
             }
         }
+        if let Some(storage) = params.iter().find(|p| p.key == "storage")
+            && let ParamValue::Text(name) = &storage.value
+            && let Some((why, help)) = clone_storage_trouble(world, name, &node, &id.node)
+        {
+            let at = storage.at.as_deref().unwrap_or(at);
+            return Err(Box::new(about.error_at("clone-storage", at, why, help)));
+        }
         Ok(Step::CloneFrom { source_node: node, source_vmid: from.vmid, source, params })
     }
 
-    /// Storages of a template's volumes that are not shared.
-    fn local_storages(&self, template: &Resource, vmid: u32, world: &World, node: &str) -> Vec<String> {
+    /// Storages of a template's volumes that are not shared by both nodes.
+    fn local_storages(
+        &self,
+        template: &Resource,
+        vmid: u32,
+        world: &World,
+        nodes: [&String; 2],
+    ) -> Vec<String> {
         let names: Vec<String> = match world.reads.get(&vmid) {
             Some(Ok(read)) => read
                 .live
@@ -660,11 +673,32 @@ impl Planner<'_> {
                 .collect(),
         };
         let mut local: Vec<String> =
-            names.into_iter().filter(|s| !world.storage_on(s, node).is_some_and(|s| s.shared)).collect();
+            names.into_iter().filter(|s| !nodes.iter().all(|node| is_shared(world, s, node))).collect();
         local.sort();
         local.dedup();
         local
     }
+}
+
+fn is_shared(world: &World, storage: &str, node: &str) -> bool {
+    world.storage_on(storage, node).is_some_and(|s| s.shared)
+}
+
+/// PVE copies on the template's node and hands over only what lies on a storage that both nodes share (fact
+/// Q38). That the guest's node has the storage is checked for every storage of a manifest.
+fn clone_storage_trouble(world: &World, storage: &str, from: &str, to: &str) -> Option<(String, String)> {
+    if world.storage_on(storage, from).is_none() {
+        return Some((
+            format!("the template is on node {from}, which has no storage {storage}"),
+            format!("name a storage of {from}, or put a copy of the template where {storage} is"),
+        ));
+    }
+    (from != to && !is_shared(world, storage, from)).then(|| {
+        (
+            format!("the template is on node {from}, and storage {storage} is not shared with node {to}"),
+            format!("name a shared storage, leave it out, or put the guest on {from}"),
+        )
+    })
 }
 
 /// Keys that hold a volume.

@@ -5,8 +5,8 @@ mod guest;
 mod storage;
 
 pub use cluster::{
-    ClusterNode, ClusterStatus, GuestRow, HaResource, Inventory, Node, ReplicationJob, StorageRow, TaskQuery,
-    TaskRow, TokenInfo, Version,
+    ClusterNode, ClusterStatus, GuestRow, HaResource, Inventory, Node, Permissions, ReplicationJob,
+    StorageRow, TaskQuery, TaskRow, TokenInfo, Version,
 };
 pub use guest::{GuestConfig, GuestEntry, GuestStatus};
 pub use storage::{StorageConfig, StorageStatus, Volume};

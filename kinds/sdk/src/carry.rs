@@ -93,7 +93,11 @@ pub(crate) fn validated(validated: Option<Validated>, report: &mut Report) -> Op
     };
     v.references.retain(|r| is_word(&r.to.name) || refuse(&r.at, "resource's name", &r.to.name));
     v.secrets.retain(|s| is_text(&s.name, 200) || refuse(&s.at, "name in the secrets document", &s.name));
-    v.storages.retain(|s| is_word(&s.storage) || refuse(&s.at, "storage's name", &s.storage));
+    v.storages.retain(|s| {
+        let node = s.node.as_deref().unwrap_or("any");
+        (is_word(&s.storage) || refuse(&s.at, "storage's name", &s.storage))
+            && (is_word(node) || refuse("/spec/node", "node's name", node))
+    });
     v.attributes.retain(|(_, value)| !value.contains('\0'));
     let good = match &mut v.identity {
         Identity::Guest(guest) => {
@@ -111,7 +115,8 @@ pub(crate) fn validated(validated: Option<Validated>, report: &mut Report) -> Op
             true
         }
         Identity::Object(object) => {
-            is_segment(&object.id) || refuse("/metadata/name", "object's id", &object.id)
+            // Several segments where the id is a parameter, such as a nested pool's.
+            object.id.split('/').all(is_segment) || refuse("/metadata/name", "object's id", &object.id)
         }
         Identity::Other(_) => true,
     };
@@ -141,11 +146,12 @@ mod tests {
         v.references.push(Reference::new("ISO", "debian", "/spec/other"));
         v.secrets.push(SecretUse::new("a\nb", SecretClass::Password, "/spec/password"));
         v.storages.push(StorageUse::new("../x", "images", "/spec/storage"));
+        v.storages.push(StorageUse::new("local", "iso", "/spec/storage").on("10.0.0.1/33"));
         let mut report = Report::new();
         let v = validated(Some(v), &mut report).expect("the rest is good");
         assert_eq!((v.references.len(), v.secrets.len(), v.storages.len()), (1, 0, 0));
         let places: Vec<String> = report.into_diagnostics().into_iter().map(|d| d.at).collect();
-        assert_eq!(places, ["/metadata/name", "/spec/iso", "/spec/password", "/spec/storage"]);
+        assert_eq!(places, ["/metadata/name", "/spec/iso", "/spec/node", "/spec/password", "/spec/storage"]);
         let mut report = Report::new();
         assert!(validated(Some(Validated::new(Identity::guest_id("a b", 100, None))), &mut report).is_none());
         assert!(report.has_errors());

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod apis;
+mod clones;
 mod crash;
 mod determinism;
 mod doctor;
@@ -19,6 +20,7 @@ mod leaks;
 mod matrix;
 mod refresh;
 mod running;
+mod root;
 mod safety;
 mod saved_plans;
 mod secrets;

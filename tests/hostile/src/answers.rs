@@ -79,6 +79,7 @@ pub fn info(attack: &str, kind: String, root: String) -> Info {
         method,
         path: path.into(),
         id_param: None,
+        digest: false,
         ext: vec![],
     };
     Info {

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod complete;
+mod golden;
 mod matrix;
 mod property;
 mod pve;
+mod root;

@@ -253,6 +253,26 @@ struct TaskAnswer {
     status: Scalar,
 }
 
+/// Effective privileges: path, privilege, whether it propagates.
+pub type Permissions = BTreeMap<String, BTreeMap<String, bool>>;
+
+/// Whether the nearest listed path at or above this one grants the privilege.
+fn granted(all: &Permissions, path: &str, privilege: &str) -> bool {
+    let mut above = Some(path);
+    while let Some(here) = above {
+        if let Some(privileges) = all.get(here) {
+            return privileges.get(privilege).is_some_and(|propagates| *propagates || here == path);
+        }
+        above = match here.rsplit_once('/') {
+            _ if here == "/" => None,
+            Some(("", _)) => Some("/"),
+            Some((parent, _)) => Some(parent),
+            None => None,
+        };
+    }
+    false
+}
+
 impl Client {
     /// PVE's version.
     pub async fn version(&self) -> Result<Version, PveError> {
@@ -262,7 +282,7 @@ impl Client {
     }
 
     /// The caller's own effective privileges: path, privilege, whether it propagates (fact C9).
-    pub async fn permissions(&self) -> Result<BTreeMap<String, BTreeMap<String, bool>>, PveError> {
+    pub async fn permissions(&self) -> Result<Permissions, PveError> {
         self.permissions_of(&[]).await
     }
 
@@ -283,10 +303,14 @@ impl Client {
         }))
     }
 
-    async fn permissions_of(
-        &self,
-        query: &[(&str, &str)],
-    ) -> Result<BTreeMap<String, BTreeMap<String, bool>>, PveError> {
+    /// Whether the caller has a privilege on a path. Asks once for what PVE lists, and again for a path
+    /// that gets it in a way the list does not show, such as a pool.
+    pub async fn may(&self, path: &str, privilege: &str) -> Result<bool, PveError> {
+        let all = self.is_root() || granted(self.known_permissions().await?, path, privilege);
+        Ok(all || self.permissions_at(path).await?.contains(privilege))
+    }
+
+    async fn permissions_of(&self, query: &[(&str, &str)]) -> Result<Permissions, PveError> {
         type Paths = BTreeMap<String, BTreeMap<String, Scalar>>;
         let paths = self.read::<Paths>("/access/permissions", query).await?.data;
         let flags = |privileges: BTreeMap<String, Scalar>| {
@@ -479,5 +503,21 @@ mod tests {
         assert_eq!(tag_style(&json!("case-sensitive=1,ordering=config,shape=full")), both);
         assert_eq!(tag_style(&json!("ordering=alphabetical")), TagStyle::default());
         assert_eq!(tag_style(&json!(null)), TagStyle::default());
+    }
+
+    #[test]
+    fn a_privilege_holds_where_it_is_and_below_where_it_propagates() {
+        let all: Permissions =
+            [("/", "Sys.Audit", true), ("/vms", "VM.Audit", true), ("/vms/7", "VM.Clone", false)]
+                .into_iter()
+                .map(|(path, privilege, propagates)| {
+                    (path.to_owned(), [(privilege.to_owned(), propagates)].into())
+                })
+                .collect();
+        assert!(granted(&all, "/vms/6", "VM.Audit") && granted(&all, "/vms/7", "VM.Clone"));
+        assert!(granted(&all, "/nodes/a", "Sys.Audit") && granted(&all, "/", "Sys.Audit"));
+        // PVE lists what is effective: the nearest path has all of it
+        assert!(!granted(&all, "/vms/7", "VM.Audit") && !granted(&all, "/vms/7/x", "VM.Clone"));
+        assert!(!granted(&all, "/vms/6", "VM.Clone") && !granted(&Permissions::new(), "/vms/6", "VM.Audit"));
     }
 }
