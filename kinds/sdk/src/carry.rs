@@ -2,7 +2,9 @@
 //! pointers and messages may not; a kind that passed such a text on would count as broken, not its input.
 
 use crate::text::quoted;
-use crate::{Adopted, Anomaly, Change, Diagnostic, DriftReport, Identity, Refusal, Report, Validated};
+use crate::{
+    Adopted, Anomaly, Change, Diagnostic, DriftReport, Identity, Refusal, Report, Step, Validated, Value,
+};
 
 /// Longest pointer in bytes.
 const POINTER: usize = 1000;
@@ -64,6 +66,15 @@ pub(crate) fn report(report: &mut DriftReport) {
     };
     report.changes.iter_mut().for_each(shown);
     report.pending.iter_mut().for_each(shown);
+    // A write carries live parts along; PVE takes NUL nowhere else.
+    for step in &mut report.steps {
+        let Step::Configure(write) = step else { continue };
+        for param in write.set.iter_mut().filter(|param| param.key != "env") {
+            if let Value::Text(text) = &mut param.value {
+                text.retain(|c| c != '\0');
+            }
+        }
+    }
     report.anomalies.iter_mut().for_each(|anomaly: &mut Anomaly| {
         clean(&mut anomaly.message);
         anomaly.key.iter_mut().chain(&mut anomaly.help).for_each(clean);

@@ -27,7 +27,7 @@ fn world() -> World {
 
 /// The plan has an error with these words, and applying it sends nothing.
 fn refused(bench: &Bench, code: &str, words: &[&str]) {
-    let before = bench.writes().len();
+    bench.writes();
     let run = bench.apply().exits(1);
     let anomalies = run.list("anomalies");
     let [one] = &anomalies[..] else { panic!("{run}") };
@@ -35,7 +35,7 @@ fn refused(bench: &Bench, code: &str, words: &[&str]) {
     let text = format!("{} {}", one["message"], one["help"]);
     assert!(words.iter().all(|word| text.contains(word)), "{text}");
     assert!(run.actions().is_empty(), "{run}");
-    assert_eq!(bench.writes().len(), before, "{run}");
+    assert!(bench.writes().is_empty(), "{run}");
 }
 
 #[test]
