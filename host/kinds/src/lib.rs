@@ -26,6 +26,7 @@ mod log;
 mod lower;
 mod session;
 mod shape;
+pub mod stats;
 mod steps;
 mod store;
 mod wasi;

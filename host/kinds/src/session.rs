@@ -5,7 +5,7 @@ use crate::{
     fault,
     kinds::{Entry, Inner},
     lift::{self, Lift},
-    lower,
+    lower, stats,
     steps::{self, Origin},
     store::{Instance, State, Stopped},
 };
@@ -147,9 +147,11 @@ impl Handle {
             let mut most = self.most.lock().unwrap_or_else(PoisonError::into_inner);
             *most = HighWater { fuel: most.fuel.max(fuel), time: most.time.max(time) };
         }
-        let answer = answer.map_err(explain)?;
-        let accepted =
-            accept(answer).map_err(|Violation(message)| self.fault(&entry.origin, function, message))?;
+        let accepted = answer.map_err(explain).and_then(|answer| {
+            accept(answer).map_err(|Violation(message)| self.fault(&entry.origin, function, message))
+        });
+        stats::count(&self.info.kind, function, accepted.is_err(), time);
+        let accepted = accepted?;
         if instance.reusable() {
             self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
         }

@@ -7,6 +7,7 @@ use crate::config::{ClientConfig, Mode};
 use crate::error::PveError;
 use crate::path::{self, ParamText};
 use crate::read::Permissions;
+use crate::stats;
 use crate::wire::{LARGEST_FORM, Wire, verb_text};
 use backon::{ExponentialBuilder, Retryable};
 use proxops_model::kind::Method;
@@ -271,6 +272,7 @@ impl Client {
             Ok(raw) => answer::decode(verb, request.path, write, raw),
             Err(fault) => Err(answer::fault(verb, request.path, write, fault)),
         };
+        stats::count(&inner.cluster, verb, answer.as_ref().err().map(|e| &e.class), started.elapsed());
         Ok((answer, headers.ticket))
     }
 

@@ -16,6 +16,7 @@ mod lenient;
 mod path;
 mod probe;
 mod read;
+pub mod stats;
 mod task;
 mod tls;
 mod wire;

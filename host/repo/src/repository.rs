@@ -178,6 +178,7 @@ impl Workspace {
             None => Settings::defaults(options),
         };
         settings.credentials = std::mem::take(&mut settings.credentials).with_environment(options);
+        settings.serve = std::mem::take(&mut settings.serve).with_environment(options);
         if let Some((token, value)) = settings.credentials.conflict() {
             let message =
                 format!("`token` ({}) and `token-value` ({}) are both set", token.origin(), value.origin());

@@ -4,6 +4,7 @@ use crate::{
     credentials::{AuthMethod, SharedCredentials},
     options::{LoadOptions, Overrides},
     reader::Reader,
+    serve::Serve,
     source::Address,
     text::is_owner_tag,
 };
@@ -30,6 +31,8 @@ pub struct Settings {
     pub reconcile: Reconcile,
     /// Address of the daemon's HTTP server, `host:port`.
     pub listen: String,
+    /// The daemon's HTTP server, webhook and notifications.
+    pub serve: Serve,
     /// Journal, caches, clones; absolute.
     pub data_dir: PathBuf,
     /// Grants and pins of third-party kinds.
@@ -227,6 +230,7 @@ impl Settings {
             git: Git { url: None, branch: None, ca_file: None, poll_interval: None },
             reconcile: Reconcile::default().with(&options.overrides),
             listen: options.overrides.listen.clone().unwrap_or_else(|| "127.0.0.1:9494".to_owned()),
+            serve: Serve::default(),
             data_dir,
             kinds: Vec::new(),
         }
@@ -238,7 +242,10 @@ impl Settings {
         let mut s = Self::defaults(options);
         let over = &options.overrides;
         s.file = Some(r.file.to_owned());
-        r.only("", &["log", "pve", "git", "reconcile", "listen", "data-dir", "kinds"]);
+        r.only(
+            "",
+            &["log", "pve", "git", "reconcile", "listen", "http", "webhook", "notify", "data-dir", "kinds"],
+        );
 
         r.only("/log", &["level", "format"]);
         let level = r.choice("/log/level", LogLevel::WORDS);
@@ -264,6 +271,7 @@ impl Settings {
         {
             s.listen = listen;
         }
+        s.serve = Serve::read(r, dir);
         if let Some(path) = r.text("/data-dir")
             && over.data_dir.is_none()
         {

@@ -202,42 +202,57 @@ impl Journal {
     /// The audit trail, newest first, at most `limit` operations.
     pub fn history(&self, filter: &HistoryFilter, limit: u32) -> Result<Vec<HistoryEntry>, JournalError> {
         self.read(|db| {
-            let mut query = db.prepare(
-                "select id, cluster, commit_id, action, verb, kind, name, node, vmid, started, finished, result, error,
-                   actor
-                 from operations
+            let mut query = db.prepare(&format!(
+                "select {ENTRY} from operations
                  where (?1 is null or cluster = ?1) and (?2 is null or kind = ?2) and (?3 is null or name = ?3)
                    and (?4 is null or vmid = ?4)
                  order by id desc limit ?5",
-            )?;
+            ))?;
             let arguments = params![filter.cluster, filter.kind, filter.name, filter.vmid, limit];
-            let mut entries = query
-                .query_map(arguments, |row| {
-                    Ok(HistoryEntry {
-                        id: row.get(0)?,
-                        cluster: row.get(1)?,
-                        commit: row.get(2)?,
-                        action: row.get(3)?,
-                        verb: row.get(4)?,
-                        kind: row.get(5)?,
-                        name: row.get(6)?,
-                        node: row.get(7)?,
-                        vmid: row.get(8)?,
-                        started: row.get(9)?,
-                        finished: row.get(10)?,
-                        result: row.get(11)?,
-                        error: row.get(12)?,
-                        actor: row.get(13)?,
-                        steps: Vec::new(),
-                    })
-                })?
-                .collect::<rusqlite::Result<Vec<_>>>()?;
+            let mut entries = query.query_map(arguments, entry)?.collect::<rusqlite::Result<Vec<_>>>()?;
             for entry in &mut entries {
                 entry.steps = steps(db, entry.id)?.into_iter().map(|(_, step)| step).collect();
             }
             Ok(entries)
         })
     }
+
+    /// The last operation of every resource of a cluster, without its steps.
+    pub fn latest(&self, cluster: &str) -> Result<Vec<HistoryEntry>, JournalError> {
+        self.read(|db| {
+            let mut query = db.prepare(&format!(
+                "select {ENTRY} from operations
+                 where id in (select max(id) from operations where cluster = ?1 group by kind, name, vmid)
+                 order by id",
+            ))?;
+            query.query_map([cluster], entry)?.collect()
+        })
+    }
+}
+
+/// Columns of [`entry`].
+const ENTRY: &str =
+    "id, cluster, commit_id, action, verb, kind, name, node, vmid, started, finished, result, error, actor";
+
+/// An operation without its steps.
+fn entry(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
+    Ok(HistoryEntry {
+        id: row.get(0)?,
+        cluster: row.get(1)?,
+        commit: row.get(2)?,
+        action: row.get(3)?,
+        verb: row.get(4)?,
+        kind: row.get(5)?,
+        name: row.get(6)?,
+        node: row.get(7)?,
+        vmid: row.get(8)?,
+        started: row.get(9)?,
+        finished: row.get(10)?,
+        result: row.get(11)?,
+        error: row.get(12)?,
+        actor: row.get(13)?,
+        steps: Vec::new(),
+    })
 }
 
 fn steps(db: &Connection, operation: i64) -> rusqlite::Result<Vec<(u32, HistoryStep)>> {
