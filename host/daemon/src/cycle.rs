@@ -6,9 +6,7 @@ use crate::status::status;
 use crate::tree::{self, Tree};
 use crate::{ClusterStatus, Vault, compose, load};
 use anyhow::Context as _;
-use proxops_exec::{
-    Cancel, ClusterLock, ExecEnv, HistoryFilter, Journal, Limits, Progress, Timing, execute, resume,
-};
+use proxops_exec::{Cancel, ClusterLock, ExecEnv, Journal, Limits, Progress, Timing, execute, resume};
 use proxops_kinds::{Kinds, Session, Sources};
 use proxops_model::Diagnostic;
 use proxops_model::Severity;
@@ -21,9 +19,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Operations that a status looks back on.
-const HISTORY: u32 = 10_000;
-
 /// Whether a cycle may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
@@ -33,7 +28,8 @@ pub enum Wish {
     Change,
 }
 
-/// A loaded repository with its kinds.
+/// A loaded repository with its kinds. A clone shares kinds and secrets.
+#[derive(Clone)]
 pub struct Process {
     /// Files, settings, clusters.
     pub repository: Repository,
@@ -294,9 +290,8 @@ impl Planned {
     /// The state of every resource, with what the journal knows of it.
     pub fn status(&self, process: &Process) -> ClusterStatus {
         let data_dir = &process.repository.settings.data_dir;
-        let filter = HistoryFilter { cluster: Some(self.plan.cluster.clone()), ..HistoryFilter::default() };
         let history = match Journal::open_existing(data_dir) {
-            Ok(Some(journal)) => journal.history(&filter, HISTORY).unwrap_or_default(),
+            Ok(Some(journal)) => journal.latest(&self.plan.cluster).unwrap_or_default(),
             Err(error) => {
                 tracing::warn!("the operation journal can't be read: {error}");
                 Vec::new()

@@ -1,18 +1,22 @@
 //! One cycle of one cluster: compose, connect, load, plan, execute. The commands and the daemon's loop
 //! are thin around it.
 
+mod client;
 mod compose;
 mod connect;
 mod cycle;
 mod doctor;
+pub mod http;
 mod load;
 mod refresh;
 mod replan;
+pub mod run;
 mod saved;
 mod status;
 mod tree;
 mod vault;
 
+pub use client::http_client;
 pub use compose::{Composed, compose};
 pub use connect::{Connected, connect};
 pub use cycle::{Planned, Process, Wish, kind_sources};
