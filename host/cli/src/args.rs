@@ -45,6 +45,9 @@ pub struct Global {
     /// More log lines; twice for still more.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// Of `run`, laid over the files.
+    #[arg(skip)]
+    pub listen: Option<String>,
 }
 
 /// Form of the output.
@@ -74,8 +77,11 @@ pub enum Color {
 pub enum Command {
     /// Check the whole repository offline: no PVE, no secrets needed.
     Validate,
-    /// Show what would change. Writes nothing.
+    /// Show what would change. Writes nothing. Asks a daemon first that runs on the same, unchanged tree.
     Diff {
+        /// Look by itself, even if a daemon runs.
+        #[arg(long)]
+        no_daemon: bool,
         /// Exit 2 when anything is not converged.
         #[arg(long)]
         exit_code: bool,
@@ -98,10 +104,24 @@ pub enum Command {
         #[arg(long, short)]
         yes: bool,
     },
+    /// Show what is converged and what is not. Asks a running daemon first.
+    Status {
+        /// Look by itself, even if a daemon runs.
+        #[arg(long)]
+        no_daemon: bool,
+    },
+    /// Run as a daemon: reconcile every cluster on its poll interval and on every announced push.
+    Run(RunArgs),
+    /// Make a daemon leave clusters alone until `resume`: no cycle of theirs is started.
+    Suspend {
+        /// Why, for everybody who looks.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Make a daemon go on with suspended clusters.
+    Resume,
     /// Check reachability, TLS, credentials, privileges, nodes and storages of every cluster. Reads only.
     Doctor,
-    /// Show what is converged and what is not.
-    Status,
     /// Show what was done, when, by whom and how it ended, newest first.
     History(HistoryArgs),
     /// Kinds: built-in ones and those of third parties.
@@ -122,12 +142,30 @@ pub enum Command {
     Sim(SimArgs),
     /// Simulator and example repository: diff, apply, diff again, status.
     Demo(DemoArgs),
+    /// Write the manual pages into a folder.
+    #[command(hide = true)]
+    Man {
+        /// Where to.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
     /// Write a shell's completion script.
     Completions {
         /// Which shell.
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+}
+
+/// Of `run`.
+#[derive(ClapArgs, Debug)]
+pub struct RunArgs {
+    /// Plan and show drift; never write.
+    #[arg(long)]
+    pub observe: bool,
+    /// Address of the HTTP server, in place of `listen` of proxops.yaml.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub listen: Option<String>,
 }
 
 /// What to do with kinds.

@@ -2,12 +2,13 @@
 
 use crate::args::Global;
 use anyhow::bail;
-use proxops_daemon::{Process, kind_sources};
+use proxops_daemon::{Process, Refreshed, kind_sources};
 use proxops_kinds::{Kinds, Limits};
 use proxops_model::kind::KindInfo;
 use proxops_repo::{Cluster, LoadOptions, Overrides, RepoError, Settings, Workspace};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 /// Log lines go to stderr. `PROXOPS_LOG` takes a filter; else -v and `log.level` decide.
 pub fn logging(global: &Global, level: Option<&str>, json: bool) {
@@ -46,7 +47,11 @@ fn options(global: &Global) -> anyhow::Result<LoadOptions<'static>> {
         git_path: global.git_path.clone(),
         config: global.config.clone(),
         env: &environment,
-        overrides: Overrides { data_dir: global.data_dir.clone(), ..Overrides::default() },
+        overrides: Overrides {
+            data_dir: global.data_dir.clone(),
+            listen: global.listen.clone(),
+            ..Overrides::default()
+        },
     })
 }
 
@@ -138,6 +143,18 @@ fn logged(global: &Global, process: Process) -> anyhow::Result<Process> {
         tracing::warn!("{problem}");
     }
     Ok(process)
+}
+
+/// Looks at files and source again, for a process that runs on.
+///
+/// # Errors
+/// Why everything stays as it was.
+pub fn refresh(process: &mut Process, global: &Global, stop: &AtomicBool) -> Result<(), String> {
+    let options = options(global).map_err(|error| format!("{error:#}"))?;
+    match process.refresh(&options, global.kinds_dir.as_deref(), stop) {
+        Refreshed::Taken => Ok(()),
+        Refreshed::Kept(why) => Err(why),
+    }
 }
 
 /// The clusters that `--cluster` selects, all without it.

@@ -2,7 +2,7 @@
 
 use super::{CHANGES, FAILED, OK};
 use crate::args::{Global, Output};
-use crate::{open, render, signals};
+use crate::{ask, open, render, signals};
 use proxops_daemon::{Planned, Process, SavedPlan, Wish};
 use proxops_exec::Cancel;
 use proxops_model::Severity;
@@ -10,12 +10,19 @@ use proxops_model::plan::{ClusterPlan, ClusterState, Outcome};
 use proxops_repo::Cluster;
 use std::path::Path;
 
-pub async fn run(global: &Global, exit_code: bool, out: Option<&Path>) -> anyhow::Result<u8> {
+pub async fn run(global: &Global, exit_code: bool, out: Option<&Path>, ask: bool) -> anyhow::Result<u8> {
     let process = open::process(global)?;
-    let cancel = signals::listen();
     let clusters = open::clusters(&process, global)?;
-    let planned = plan_all(&process, &clusters, Wish::Look, &cancel).await?;
-    let plans: Vec<ClusterPlan> = planned.into_iter().map(|p| p.plan).collect();
+    // What is saved must be planned here: `apply` holds the world against it.
+    let told = if ask && out.is_none() { from_daemon(&process, global).await } else { None };
+    let plans: Vec<ClusterPlan> = match told {
+        Some(plans) => plans,
+        None => {
+            let cancel = signals::listen();
+            let planned = plan_all(&process, &clusters, Wish::Look, &cancel).await?;
+            planned.into_iter().map(|p| p.plan).collect()
+        }
+    };
     let saved = match out {
         Some(file) => SavedPlan::of(&process, &plans).and_then(|saved| saved.write(file)),
         None => Ok(()),
@@ -27,6 +34,15 @@ pub async fn run(global: &Global, exit_code: bool, out: Option<&Path>) -> anyhow
     }
     saved?;
     Ok(code(&plans, exit_code))
+}
+
+/// The plans of a daemon that works on this very tree. `None` = there is none, or it has not planned every cluster.
+async fn from_daemon(process: &Process, global: &Global) -> Option<Vec<ClusterPlan>> {
+    let mut document = ask::daemon(process, "/diff", ask::Same::Commit).await?;
+    ask::select(&mut document, &global.cluster);
+    let plans: Vec<ClusterPlan> = serde_json::from_value(document["clusters"].take()).ok()?;
+    let wanted = open::clusters(process, global).ok()?;
+    (plans.len() == wanted.len()).then_some(plans)
 }
 
 /// Plans the selected clusters concurrently; the result is in name order.

@@ -7,9 +7,12 @@ mod doctor;
 mod explain;
 mod history;
 mod kinds;
+mod man;
+mod run;
 mod schema;
 mod sim;
 mod status;
+mod suspend;
 mod validate;
 
 use crate::args::{Args, Command, KindsCommand};
@@ -27,16 +30,21 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
     let global = args.global;
     match args.command {
         Command::Validate => validate::run(&global),
-        Command::Diff { exit_code, out } => diff::run(&global, exit_code, out.as_deref()).await,
+        Command::Diff { exit_code, out, no_daemon } => {
+            diff::run(&global, exit_code, out.as_deref(), !no_daemon).await
+        }
         Command::Apply { exit_code, dry_run: true, plan: None, .. } => {
-            diff::run(&global, exit_code, None).await
+            diff::run(&global, exit_code, None, false).await
         }
         Command::Apply { exit_code, dry_run, yes, plan } => {
             apply::run(&global, &apply::Wanted { exit_code, dry_run, yes, plan: plan.as_deref() }).await
         }
         Command::History(args) => history::run(&global, &args),
         Command::Doctor => doctor::run(&global).await,
-        Command::Status => status::run(&global).await,
+        Command::Status { no_daemon } => status::run(&global, !no_daemon).await,
+        Command::Run(args) => run::run(&global, &args).await,
+        Command::Suspend { reason } => suspend::suspend(&global, reason.as_deref()),
+        Command::Resume => suspend::resume(&global),
         Command::Kinds { command: KindsCommand::List } => kinds::list(&global),
         Command::Kinds { command: KindsCommand::Inspect { what } } => kinds::inspect(&global, &what),
         Command::Kinds { command: KindsCommand::Test(args) } => kinds::test(&global, &args),
@@ -44,6 +52,7 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
         Command::Explain { what } => explain::run(&global, &what),
         Command::Sim(args) => sim::run(&global, &args).await,
         Command::Demo(args) => demo::run(&global, &args).await,
+        Command::Man { dir } => man::run(&dir),
         Command::Completions { shell } => {
             open::logging(&global, None, false);
             let mut command = <Args as clap::CommandFactory>::command();

@@ -41,6 +41,10 @@ impl Paint {
     pub fn yellow(self, text: &str) -> String {
         self.wrap("33", text)
     }
+    /// For what destroys data.
+    pub fn alarm(self, text: &str) -> String {
+        self.wrap("1;31", text)
+    }
     pub fn bold(self, text: &str) -> String {
         self.wrap("1", text)
     }
