@@ -5,6 +5,7 @@
 
 mod compile;
 mod cycle;
+mod daemon;
 mod example;
 mod fetch;
 mod ground;
@@ -19,7 +20,7 @@ use report::Row;
 use std::process::ExitCode;
 
 /// Parts, in the order of the table.
-const PARTS: [&str; 8] = ["drift", "plan", "cycle", "apply", "example", "memory", "compile", SOAK];
+const PARTS: [&str; 9] = ["drift", "plan", "cycle", "apply", "example", "memory", "compile", SOAK, "daemon"];
 /// Takes minutes: only when it is named.
 const SOAK: &str = "soak";
 
@@ -72,6 +73,7 @@ async fn rows(part: &str) -> Result<Vec<Row>> {
         "apply" => cycle::apply().await,
         "example" => example::rows().await,
         "memory" => cycle::memory().await,
+        "daemon" => daemon::rows().await,
         SOAK => soak::rows().await,
         _ => compile::rows(),
     }

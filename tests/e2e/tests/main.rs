@@ -5,6 +5,7 @@
 mod apis;
 mod clones;
 mod crash;
+mod daemon;
 mod determinism;
 mod doctor;
 mod documents;
