@@ -1,6 +1,7 @@
 //! The `proxops` command.
 
 mod args;
+mod ask;
 mod commands;
 mod open;
 mod progress;

@@ -5,7 +5,7 @@ mod compose;
 mod connect;
 mod cycle;
 mod doctor;
-mod load;
+pub mod load;
 mod refresh;
 mod replan;
 mod saved;

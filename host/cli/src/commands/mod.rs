@@ -1,11 +1,13 @@
 //! One file a command. Each returns the exit code.
 
+mod adopt;
 mod apply;
 mod demo;
 mod diff;
 mod doctor;
 mod explain;
 mod history;
+mod init;
 mod kinds;
 mod schema;
 mod sim;
@@ -37,6 +39,8 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
         Command::History(args) => history::run(&global, &args),
         Command::Doctor => doctor::run(&global).await,
         Command::Status => status::run(&global).await,
+        Command::Init(args) => init::run(&global, &args).await,
+        Command::Adopt(args) => adopt::run(&global, &args).await,
         Command::Kinds { command: KindsCommand::List } => kinds::list(&global),
         Command::Kinds { command: KindsCommand::Inspect { what } } => kinds::inspect(&global, &what),
         Command::Kinds { command: KindsCommand::Test(args) } => kinds::test(&global, &args),
