@@ -122,6 +122,10 @@ pub enum Command {
     Resume,
     /// Check reachability, TLS, credentials, privileges, nodes and storages of every cluster. Reads only.
     Doctor,
+    /// Make a new repository, from nothing or around an endpoint.
+    Init(InitArgs),
+    /// Write manifests for what a cluster has. Never writes to PVE.
+    Adopt(AdoptArgs),
     /// Show what was done, when, by whom and how it ended, newest first.
     History(HistoryArgs),
     /// Kinds: built-in ones and those of third parties.
@@ -166,6 +170,43 @@ pub struct RunArgs {
     /// Address of the HTTP server, in place of `listen` of proxops.yaml.
     #[arg(long, value_name = "HOST:PORT")]
     pub listen: Option<String>,
+}
+
+/// Of `init`.
+#[derive(ClapArgs, Debug)]
+pub struct InitArgs {
+    /// Where; made if it is not there. Inside a git repository that one is used.
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// The cluster's address.
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// SHA-256 of its certificate, as `pvenode cert info` shows it.
+    #[arg(long, value_name = "AB:CD:...")]
+    pub fingerprint: Option<String>,
+    /// Its certificate authority, PEM.
+    #[arg(long, value_name = "FILE", conflicts_with = "fingerprint")]
+    pub ca_file: Option<PathBuf>,
+    /// Only these nodes are ever read or written.
+    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
+    pub nodes: Vec<String>,
+}
+
+/// Of `adopt`.
+#[derive(ClapArgs, Debug, Default)]
+pub struct AdoptArgs {
+    /// Add public SSH keys that the cluster's secrets document lacks to it.
+    #[arg(long)]
+    pub adopt_secrets: bool,
+    /// Write manifests again that are there already.
+    #[arg(long)]
+    pub force: bool,
+    /// Show what would be written; write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Only these kinds and guests, such as VM,101.
+    #[arg(long, value_name = "KIND,VMID,...", value_delimiter = ',')]
+    pub only: Vec<String>,
 }
 
 /// What to do with kinds.

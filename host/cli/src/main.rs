@@ -5,6 +5,7 @@ mod ask;
 mod commands;
 mod open;
 mod progress;
+mod prompt;
 mod render;
 mod signals;
 

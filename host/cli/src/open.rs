@@ -18,7 +18,8 @@ pub fn logging(global: &Global, level: Option<&str>, json: bool) {
     let base = LEVELS[configured.max(asked).min(LEVELS.len() - 1)];
     // Only our own rooms: libraries print what they send at these levels.
     let filter = std::env::var("PROXOPS_LOG").unwrap_or_else(|_| {
-        let rooms = ["proxops", "cli", "daemon", "exec", "plan", "kinds", "pve", "repo", "secrets", "sim"];
+        let rooms =
+            ["proxops", "cli", "daemon", "adopt", "exec", "plan", "kinds", "pve", "repo", "secrets", "sim"];
         let mut filter = "warn".to_owned();
         for room in rooms {
             let name = if room == "proxops" { room.to_owned() } else { format!("proxops_{room}") };

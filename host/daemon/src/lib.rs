@@ -7,7 +7,7 @@ mod connect;
 mod cycle;
 mod doctor;
 pub mod http;
-mod load;
+pub mod load;
 mod refresh;
 mod replan;
 pub mod run;

@@ -55,6 +55,11 @@ impl IdentitySources {
         (self.env)(name)
     }
 
+    /// Where programs keep their settings.
+    pub(crate) fn config_folder(&self) -> Option<PathBuf> {
+        self.path("XDG_CONFIG_HOME").or_else(|| self.home.as_ref().map(|home| home.join(".config")))
+    }
+
     /// Every place with its name, in the order of the sops tool, each read when it is reached.
     pub(crate) fn places(&self) -> impl Iterator<Item = (String, Found)> + '_ {
         let home_key = |name: &str| self.home.as_ref().map(|home| home.join(".ssh").join(name));
@@ -63,9 +68,7 @@ impl IdentitySources {
             ("~/.ssh/id_ed25519".to_owned(), home_key("id_ed25519"), false),
             ("~/.ssh/id_rsa".to_owned(), home_key("id_rsa"), false),
         ];
-        let config =
-            self.path("XDG_CONFIG_HOME").or_else(|| self.home.as_ref().map(|home| home.join(".config")));
-        let keys = config.map(|config| config.join("sops/age/keys.txt"));
+        let keys = self.default_key_file();
         let keys_name =
             keys.as_ref().map_or("~/.config/sops/age/keys.txt".to_owned(), |k| k.display().to_string());
         ssh.into_iter()

@@ -40,6 +40,10 @@ pub struct Faults {
     pub guest_locks: BTreeMap<u32, String>,
     /// Guests that moved to another node.
     pub moved: BTreeMap<u32, String>,
+    /// Guests that are destroyed.
+    pub gone: Vec<u32>,
+    /// Values that somebody sets in the configuration of guests.
+    pub values: BTreeMap<u32, BTreeMap<String, String>>,
     /// Age in seconds that the inventory may have (fact C2).
     pub inventory_lag: f64,
 }
@@ -89,6 +93,14 @@ impl Faults {
         }
         for (vmid, node) in &self.moved {
             world.move_guest(*vmid, node);
+        }
+        for vmid in &self.gone {
+            world.guests.remove(vmid);
+        }
+        for (vmid, values) in &self.values {
+            if let Some(guest) = world.guests.get_mut(vmid) {
+                guest.config.extend(values.clone());
+            }
         }
         if self.inventory_lag > 0.0 {
             world.lag = seconds(self.inventory_lag);

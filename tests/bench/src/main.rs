@@ -3,6 +3,7 @@
 //!
 //! `bench` runs everything but the soak, `bench plan drift` only these parts, `bench soak` the soak. Exit code 1 if a bound is missed.
 
+mod adopt;
 mod compile;
 mod cycle;
 mod daemon;
@@ -20,7 +21,8 @@ use report::Row;
 use std::process::ExitCode;
 
 /// Parts, in the order of the table.
-const PARTS: [&str; 9] = ["drift", "plan", "cycle", "apply", "example", "memory", "compile", SOAK, "daemon"];
+const PARTS: [&str; 10] =
+    ["drift", "plan", "cycle", "adopt", "apply", "example", "memory", "compile", SOAK, "daemon"];
 /// Takes minutes: only when it is named.
 const SOAK: &str = "soak";
 
@@ -70,6 +72,7 @@ async fn rows(part: &str) -> Result<Vec<Row>> {
         "drift" => plan::drift(),
         "plan" => plan::plans(),
         "cycle" => cycle::no_op().await,
+        "adopt" => adopt::rows().await,
         "apply" => cycle::apply().await,
         "example" => example::rows().await,
         "memory" => cycle::memory().await,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod adopt;
 mod apis;
 mod clones;
 mod crash;
@@ -14,6 +15,7 @@ mod gaps;
 mod git_source;
 mod history;
 mod house;
+mod init;
 mod inputs;
 mod kill_matrix;
 mod kinds;

@@ -1,6 +1,7 @@
 //! The built-in kinds against the simulator.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod adopt;
 mod complete;
 mod golden;
 mod matrix;

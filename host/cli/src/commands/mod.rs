@@ -1,11 +1,13 @@
 //! One file a command. Each returns the exit code.
 
+mod adopt;
 mod apply;
 mod demo;
 mod diff;
 mod doctor;
 mod explain;
 mod history;
+mod init;
 mod kinds;
 mod man;
 mod run;
@@ -45,6 +47,8 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
         Command::Run(args) => run::run(&global, &args).await,
         Command::Suspend { reason } => suspend::suspend(&global, reason.as_deref()),
         Command::Resume => suspend::resume(&global),
+        Command::Init(args) => init::run(&global, &args).await,
+        Command::Adopt(args) => adopt::run(&global, &args).await,
         Command::Kinds { command: KindsCommand::List } => kinds::list(&global),
         Command::Kinds { command: KindsCommand::Inspect { what } } => kinds::inspect(&global, &what),
         Command::Kinds { command: KindsCommand::Test(args) } => kinds::test(&global, &args),

@@ -1,5 +1,6 @@
 //! What people and programs read. Everything from outside goes through `printable`.
 
+pub mod adopt;
 pub mod diagnostics;
 pub mod doctor;
 pub mod explain;
