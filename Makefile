@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 PROXOPS := $(TARGET)/debug/proxops
 
-.PHONY: demo test build bench install lint targets
+.PHONY: demo test build bench install lint targets package deb
 
 demo: build
 	$(PROXOPS) demo
@@ -16,10 +16,24 @@ build: targets
 	$(CARGO) build --locked -p proxops
 
 bench: targets
-	$(CARGO) run --locked --release -p proxops-bench
+	$(CARGO) build --locked --release -p proxops -p proxops-bench
+	$(TARGET)/release/bench
 
 install: targets
 	$(CARGO) install --locked --path host/cli
+
+# Manual pages and completions, for packages.
+package: targets
+	$(CARGO) build --locked --release -p proxops
+	mkdir -p target/package
+	$(TARGET)/release/proxops man target/package/man
+	$(TARGET)/release/proxops completions bash > target/package/proxops.bash
+	$(TARGET)/release/proxops completions zsh > target/package/_proxops
+	$(TARGET)/release/proxops completions fish > target/package/proxops.fish
+
+# cargo install cargo-deb
+deb: package
+	$(CARGO) deb --no-build --locked -p proxops
 
 lint: targets
 	$(CARGO) fmt --all --check

@@ -1,4 +1,5 @@
-//! Builds the built-in kinds for WebAssembly, wraps each as a component, and writes a table of them.
+//! Builds the built-in kinds for WebAssembly, wraps each as a component, compiles it for the machine that the
+//! binary is for, and writes a table of them.
 //!
 //! One nested cargo run builds all seven. It has a target folder of its own beside the outer one, so
 //! the two never wait for each other's lock, and all profiles of the outer build share it.
@@ -47,6 +48,10 @@ const FOREIGN: &[&str] = &[
     "LLVM_PROFILE_FILE",
 ];
 
+#[path = "src/settings.rs"]
+#[allow(dead_code)]
+mod settings;
+
 fn main() {
     if let Err(error) = build() {
         // a build script speaks through its exit code and stderr
@@ -63,6 +68,7 @@ fn build() -> Result<(), String> {
         println!("cargo:rerun-if-changed={}", root.join(path).display());
     }
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=src/settings.rs");
 
     target_is_installed()?;
     let target_dir = outer_target_dir(&out_dir)?.join("kinds");
@@ -75,9 +81,13 @@ fn build() -> Result<(), String> {
         let file = out_dir.join(format!("{kind}.wasm"));
         fs::write(&file, &component).map_err(|e| format!("{}: {e}", file.display()))?;
         let digest = hex::encode(Sha256::digest(&component));
+        let code = match machine_code(&component, &digest, &out_dir)? {
+            Some(file) => format!("Some(include_bytes!({file:?}))"),
+            None => "None".to_owned(),
+        };
         let info = serde_json::to_string(&model_info(describe())?).map_err(|e| e.to_string())?;
         table.push_str(&format!(
-            "    Builtin {{ name: {kind:?}, bytes: include_bytes!({file:?}), sha256: {digest:?}, info: {info:?} }},\n"
+            "    Builtin {{ name: {kind:?}, bytes: include_bytes!({file:?}), sha256: {digest:?}, code: {code}, info: {info:?} }},\n"
         ));
     }
     table.push_str("];\n");
@@ -152,6 +162,24 @@ fn encode(module: &Path) -> Result<Vec<u8>, String> {
         .module(&bytes)
         .and_then(|encoder| encoder.encode())
         .map_err(|e| format!("{} is no component: {e:#}", module.display()))
+}
+
+/// Compiles a component for the target of the outer build, baseline processor; a file that is there already is
+/// the same. `None` if this compiler does not know the target: the host then compiles when it runs.
+fn machine_code(component: &[u8], digest: &str, out_dir: &Path) -> Result<Option<PathBuf>, String> {
+    let file = out_dir.join(format!("{digest}.code"));
+    if file.exists() {
+        return Ok(Some(file));
+    }
+    let mut config = settings::trusted();
+    // naming the target also keeps out what only this machine's processor can do
+    let engine = config.target(&variable("TARGET")?).and_then(|config| wasmtime::Engine::new(config));
+    let Ok(engine) = engine else { return Ok(None) };
+    let code = engine
+        .precompile_component(component)
+        .map_err(|e| format!("a built-in kind can't be compiled: {e:#}"))?;
+    fs::write(&file, code).map_err(|e| format!("{}: {e}", file.display()))?;
+    Ok(Some(file))
 }
 
 /// The description in the host's own words.

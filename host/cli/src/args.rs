@@ -45,6 +45,9 @@ pub struct Global {
     /// More log lines; twice for still more.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// Of `run`, laid over the files.
+    #[arg(skip)]
+    pub listen: Option<String>,
 }
 
 /// Form of the output.
@@ -74,14 +77,23 @@ pub enum Color {
 pub enum Command {
     /// Check the whole repository offline: no PVE, no secrets needed.
     Validate,
-    /// Show what would change. Writes nothing.
+    /// Show what would change. Writes nothing. Asks a daemon first that runs on the same, unchanged tree.
     Diff {
+        /// Look by itself, even if a daemon runs.
+        #[arg(long)]
+        no_daemon: bool,
         /// Exit 2 when anything is not converged.
         #[arg(long)]
         exit_code: bool,
+        /// Save the plan, for `apply FILE`.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
     },
     /// Converge every cluster once.
     Apply {
+        /// A plan that `diff --out` saved: apply exactly that, or nothing if anything changed since.
+        #[arg(value_name = "PLAN")]
+        plan: Option<PathBuf>,
         /// Exit 2 when anything was not converged.
         #[arg(long)]
         exit_code: bool,
@@ -92,8 +104,30 @@ pub enum Command {
         #[arg(long, short)]
         yes: bool,
     },
-    /// Show what is converged and what is not.
-    Status,
+    /// Show what is converged and what is not. Asks a running daemon first.
+    Status {
+        /// Look by itself, even if a daemon runs.
+        #[arg(long)]
+        no_daemon: bool,
+    },
+    /// Run as a daemon: reconcile every cluster on its poll interval and on every announced push.
+    Run(RunArgs),
+    /// Make a daemon leave clusters alone until `resume`: no cycle of theirs is started.
+    Suspend {
+        /// Why, for everybody who looks.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Make a daemon go on with suspended clusters.
+    Resume,
+    /// Check reachability, TLS, credentials, privileges, nodes and storages of every cluster. Reads only.
+    Doctor,
+    /// Make a new repository, from nothing or around an endpoint.
+    Init(InitArgs),
+    /// Write manifests for what a cluster has. Never writes to PVE.
+    Adopt(AdoptArgs),
+    /// Show what was done, when, by whom and how it ended, newest first.
+    History(HistoryArgs),
     /// Kinds: built-in ones and those of third parties.
     Kinds {
         /// What to do.
@@ -112,12 +146,67 @@ pub enum Command {
     Sim(SimArgs),
     /// Simulator and example repository: diff, apply, diff again, status.
     Demo(DemoArgs),
+    /// Write the manual pages into a folder.
+    #[command(hide = true)]
+    Man {
+        /// Where to.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
     /// Write a shell's completion script.
     Completions {
         /// Which shell.
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+}
+
+/// Of `run`.
+#[derive(ClapArgs, Debug)]
+pub struct RunArgs {
+    /// Plan and show drift; never write.
+    #[arg(long)]
+    pub observe: bool,
+    /// Address of the HTTP server, in place of `listen` of proxops.yaml.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub listen: Option<String>,
+}
+
+/// Of `init`.
+#[derive(ClapArgs, Debug)]
+pub struct InitArgs {
+    /// Where; made if it is not there. Inside a git repository that one is used.
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// The cluster's address.
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// SHA-256 of its certificate, as `pvenode cert info` shows it.
+    #[arg(long, value_name = "AB:CD:...")]
+    pub fingerprint: Option<String>,
+    /// Its certificate authority, PEM.
+    #[arg(long, value_name = "FILE", conflicts_with = "fingerprint")]
+    pub ca_file: Option<PathBuf>,
+    /// Only these nodes are ever read or written.
+    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
+    pub nodes: Vec<String>,
+}
+
+/// Of `adopt`.
+#[derive(ClapArgs, Debug, Default)]
+pub struct AdoptArgs {
+    /// Add public SSH keys that the cluster's secrets document lacks to it.
+    #[arg(long)]
+    pub adopt_secrets: bool,
+    /// Write manifests again that are there already.
+    #[arg(long)]
+    pub force: bool,
+    /// Show what would be written; write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Only these kinds and guests, such as VM,101.
+    #[arg(long, value_name = "KIND,VMID,...", value_delimiter = ',')]
+    pub only: Vec<String>,
 }
 
 /// What to do with kinds.
@@ -154,6 +243,20 @@ pub enum Language {
     Rust,
     /// Against the contract alone.
     Python,
+}
+
+/// Of `history`.
+#[derive(ClapArgs, Debug)]
+pub struct HistoryArgs {
+    /// Only this resource: KIND/NAME, or a name.
+    #[arg(value_name = "KIND/NAME")]
+    pub resource: Option<String>,
+    /// Only this guest.
+    #[arg(long)]
+    pub vmid: Option<u32>,
+    /// At most this many.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: u32,
 }
 
 /// Of `kinds test`.

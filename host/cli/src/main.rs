@@ -1,9 +1,11 @@
 //! The `proxops` command.
 
 mod args;
+mod ask;
 mod commands;
 mod open;
 mod progress;
+mod prompt;
 mod render;
 mod signals;
 

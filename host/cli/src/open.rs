@@ -2,12 +2,13 @@
 
 use crate::args::Global;
 use anyhow::bail;
-use proxops_daemon::{Process, kind_sources};
+use proxops_daemon::{Process, Refreshed, kind_sources};
 use proxops_kinds::{Kinds, Limits};
 use proxops_model::kind::KindInfo;
 use proxops_repo::{Cluster, LoadOptions, Overrides, RepoError, Settings, Workspace};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 /// Log lines go to stderr. `PROXOPS_LOG` takes a filter; else -v and `log.level` decide.
 pub fn logging(global: &Global, level: Option<&str>, json: bool) {
@@ -17,7 +18,8 @@ pub fn logging(global: &Global, level: Option<&str>, json: bool) {
     let base = LEVELS[configured.max(asked).min(LEVELS.len() - 1)];
     // Only our own rooms: libraries print what they send at these levels.
     let filter = std::env::var("PROXOPS_LOG").unwrap_or_else(|_| {
-        let rooms = ["proxops", "cli", "daemon", "exec", "plan", "kinds", "pve", "repo", "secrets", "sim"];
+        let rooms =
+            ["proxops", "cli", "daemon", "adopt", "exec", "plan", "kinds", "pve", "repo", "secrets", "sim"];
         let mut filter = "warn".to_owned();
         for room in rooms {
             let name = if room == "proxops" { room.to_owned() } else { format!("proxops_{room}") };
@@ -46,7 +48,11 @@ fn options(global: &Global) -> anyhow::Result<LoadOptions<'static>> {
         git_path: global.git_path.clone(),
         config: global.config.clone(),
         env: &environment,
-        overrides: Overrides { data_dir: global.data_dir.clone(), ..Overrides::default() },
+        overrides: Overrides {
+            data_dir: global.data_dir.clone(),
+            listen: global.listen.clone(),
+            ..Overrides::default()
+        },
     })
 }
 
@@ -77,6 +83,18 @@ pub fn kinds(global: &Global, files: &[PathBuf]) -> anyhow::Result<Known> {
     Ok(Known { kinds, settings })
 }
 
+/// Settings alone. Outside of a repository those that hold without one.
+pub fn settings(global: &Global) -> anyhow::Result<Settings> {
+    let options = options(global)?;
+    let settings = match Workspace::open(&options) {
+        Ok(workspace) => workspace.settings,
+        Err(RepoError::NotFound { .. }) => Settings::defaults(&options),
+        Err(error) => return Err(error.into()),
+    };
+    logging(global, Some(settings.log.level.as_str()), settings.log.format == proxops_repo::LogFormat::Json);
+    Ok(settings)
+}
+
 /// The kind of this name, in any case of letters.
 pub fn kind_info<'k>(kinds: &'k Kinds, name: &str) -> anyhow::Result<&'k KindInfo> {
     if let Some(info) = kinds.infos().find(|i| i.kind.eq_ignore_ascii_case(name)) {
@@ -96,16 +114,48 @@ pub fn kind_info<'k>(kinds: &'k Kinds, name: &str) -> anyhow::Result<&'k KindInf
     }
 }
 
-/// Loads repository and kinds.
+/// Loads repository and kinds; fetches the repository if `git.url` is set.
 pub fn process(global: &Global) -> anyhow::Result<Process> {
+    // The settings are read to log their own reading, so the fetch logs as the command line says.
+    early_logging(global)?;
     let options = options(global)?;
-    let process = Process::open(&options, global.kinds_dir.as_deref())?;
+    logged(global, Process::open(&options, global.kinds_dir.as_deref())?)
+}
+
+/// The same, of the tree that is here, and without the network.
+pub fn process_offline(global: &Global) -> anyhow::Result<Process> {
+    let options = options(global)?;
+    logged(global, Process::open_offline(&options, global.kinds_dir.as_deref())?)
+}
+
+fn early_logging(global: &Global) -> anyhow::Result<()> {
+    let workspace = Workspace::open(&options(global)?)?;
+    if workspace.source().is_some() {
+        let log = workspace.settings.log;
+        logging(global, Some(log.level.as_str()), log.format == proxops_repo::LogFormat::Json);
+    }
+    Ok(())
+}
+
+fn logged(global: &Global, process: Process) -> anyhow::Result<Process> {
     let log = &process.repository.settings.log;
     logging(global, Some(log.level.as_str()), log.format == proxops_repo::LogFormat::Json);
     for problem in process.kinds.problems() {
         tracing::warn!("{problem}");
     }
     Ok(process)
+}
+
+/// Looks at files and source again, for a process that runs on.
+///
+/// # Errors
+/// Why everything stays as it was.
+pub fn refresh(process: &mut Process, global: &Global, stop: &AtomicBool) -> Result<(), String> {
+    let options = options(global).map_err(|error| format!("{error:#}"))?;
+    match process.refresh(&options, global.kinds_dir.as_deref(), stop) {
+        Refreshed::Taken => Ok(()),
+        Refreshed::Kept(why) => Err(why),
+    }
 }
 
 /// The clusters that `--cluster` selects, all without it.

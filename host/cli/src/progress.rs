@@ -85,3 +85,47 @@ impl Progress for Lines {
         }
     }
 }
+
+/// Progress of an adopt: how much of a cluster is read.
+pub struct Reading {
+    cluster: String,
+    bar: ProgressBar,
+    /// Without a terminal there are plain lines, for what takes long only.
+    plain: bool,
+}
+
+impl Reading {
+    /// A bar on a terminal, lines elsewhere.
+    pub fn new(cluster: &str) -> Self {
+        let plain = !std::io::stderr().is_terminal();
+        let bar = if plain { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        Self { cluster: cluster.to_owned(), bar, plain }
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl proxops_adopt::Progress for Reading {
+    fn begin(&self, guests: usize) {
+        let what = printable(&format!("{}: reading {guests} guests", self.cluster));
+        if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {elapsed}") {
+            self.bar.set_style(style);
+        }
+        self.bar.set_length(guests as u64);
+        self.bar.set_message(what.clone());
+        if self.plain {
+            eprintln!("{what}");
+        }
+    }
+
+    fn read(&self) {
+        self.bar.inc(1);
+        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+        if self.plain && all >= 500 && done.is_multiple_of((all / 10).max(1)) {
+            eprintln!("{}", printable(&format!("{}: {done} of {all} read", self.cluster)));
+        }
+    }
+}

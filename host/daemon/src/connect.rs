@@ -7,20 +7,28 @@ use proxops_repo::{ClusterConfig, CredentialSource, Credentials, compose_token};
 use proxops_secrets::{ClusterSecrets, Decrypted, Secret};
 use std::sync::Arc;
 
+/// A cluster that can be talked to.
+pub struct Connected {
+    /// The client.
+    pub client: Client,
+    /// The cluster's secrets.
+    pub vault: Vault,
+    /// Why the secrets file on the disk is not what is used, if it is not.
+    pub kept: Option<String>,
+}
+
 /// Opens the cluster's secrets document, if it has one, and a client with the credential that the
 /// configuration chose. One cluster's secret never leaves for another's endpoint: everything here
 /// comes from this cluster's own configuration.
-pub fn connect(
-    config: &ClusterConfig,
-    secrets: &ClusterSecrets,
-    mode: Mode,
-) -> anyhow::Result<(Client, Vault)> {
+pub fn connect(config: &ClusterConfig, secrets: &ClusterSecrets, mode: Mode) -> anyhow::Result<Connected> {
+    let mut kept = None;
     let document = match &config.secrets_file {
         Some(path) => {
             let loaded = secrets.load(&config.name, path)?;
             if let Some(stale) = &loaded.stale {
                 tracing::warn!(cluster = config.name, "the last good secrets are kept: {stale}");
             }
+            kept = loaded.stale.map(|stale| stale.to_string());
             Some(loaded.secrets)
         }
         None => None,
@@ -34,7 +42,7 @@ pub fn connect(
         mode,
         ..ClientConfig::new(config.name.clone(), config.base_url.clone(), credential)
     })?;
-    Ok((client, Vault::new(&config.name, document)))
+    Ok(Connected { client, vault: Vault::new(&config.name, document), kept })
 }
 
 fn credential(config: &ClusterConfig, document: Option<&Arc<Decrypted>>) -> anyhow::Result<Credential> {

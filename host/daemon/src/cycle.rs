@@ -1,28 +1,28 @@
 //! A process over a repository, and the cycle of one cluster in two halves: plan, then execute.
 
+use crate::connect::{Connected, connect};
 use crate::replan::ClusterReplanner;
 use crate::status::status;
-use crate::{ClusterStatus, Vault, compose, connect, load, objects};
+use crate::tree::{self, Tree};
+use crate::{ClusterStatus, Vault, compose, load, objects};
 use anyhow::Context as _;
 use proxops_exec::{
-    Cancel, ClusterLock, ExecEnv, HistoryFilter, Journal, Limits as Parallel, Progress, Timing, execute,
-    resume,
+    Cancel, ClusterLock, ExecEnv, Journal, Limits as Parallel, Progress, Timing, execute, resume,
 };
 use proxops_kinds::{Kinds, Limits, Session, Sources};
 use proxops_model::Diagnostic;
+use proxops_model::Severity;
 use proxops_model::object::Grants;
-use proxops_model::plan::ClusterPlan;
+use proxops_model::plan::{Anomaly, ClusterPlan};
 use proxops_plan::{Index, Leftover, Options, Planner, World};
 use proxops_pve::{Client, Mode};
-use proxops_repo::{Cluster, KindLimits, KindTable, LoadOptions, Reconcile, Repository, Settings, Workspace};
+use proxops_repo::{
+    Cluster, KindLimits, KindTable, LoadOptions, Reconcile, Repository, Settings, Snapshot, Workspace,
+};
 use proxops_secrets::{ClusterSecrets, IdentitySources};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The journal's file in the data directory.
-const JOURNAL: &str = "journal.sqlite3";
-/// Operations that a status looks back on.
-const HISTORY: u32 = 10_000;
+use std::sync::atomic::AtomicBool;
 
 /// Whether a cycle may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,8 @@ pub enum Wish {
     Change,
 }
 
-/// A loaded repository with its kinds.
+/// A loaded repository with its kinds. A clone shares kinds and secrets.
+#[derive(Clone)]
 pub struct Process {
     /// Files, settings, clusters.
     pub repository: Repository,
@@ -41,6 +42,12 @@ pub struct Process {
     pub kinds: Arc<Kinds>,
     /// Secret files of all clusters.
     pub secrets: Arc<ClusterSecrets>,
+    /// The fetched tree, which must stay on the disk for as long as it is read.
+    snapshot: Option<Snapshot>,
+    /// Why the last refresh changed nothing.
+    pub(crate) kept: Option<String>,
+    /// What the kinds were loaded from.
+    kinds_seen: Vec<String>,
 }
 
 /// A planned cluster, ready to execute.
@@ -91,29 +98,57 @@ fn own_limits(own: &KindLimits) -> Limits {
 }
 
 impl Process {
-    /// Finds the repository, loads the kinds, reads everything.
+    /// Finds or fetches the repository, loads the kinds, reads everything. Blocks on the network if `git.url` is set.
     ///
     /// # Errors
-    /// No repository, or an engine that can't start. Mistakes in files are in `repository.diagnostics`.
+    /// No repository, a first fetch that failed, or an engine that can't start. Mistakes in files are in
+    /// `repository.diagnostics`.
     pub fn open(options: &LoadOptions<'_>, kinds_dir: Option<&Path>) -> anyhow::Result<Self> {
-        let workspace = Workspace::open(options)?;
-        if workspace.settings.git.url.is_some() {
-            anyhow::bail!(
-                "git.url is set in proxops.yaml, but this version reads only the tree that it runs in: take git.url out, \
-                 or run proxops in a clone"
-            );
-        }
+        Self::build(options, kinds_dir, false, Self::fresh_secrets(), None, &AtomicBool::new(false))
+    }
+
+    /// The same without the network, if there is a tree here: whatever `git.url` says, that tree is read.
+    ///
+    /// # Errors
+    /// As [`Process::open`].
+    pub fn open_offline(options: &LoadOptions<'_>, kinds_dir: Option<&Path>) -> anyhow::Result<Self> {
+        Self::build(options, kinds_dir, true, Self::fresh_secrets(), None, &AtomicBool::new(false))
+    }
+
+    fn fresh_secrets() -> Arc<ClusterSecrets> {
+        Arc::new(ClusterSecrets::new(IdentitySources::from_process()))
+    }
+
+    pub(crate) fn build(
+        options: &LoadOptions<'_>,
+        kinds_dir: Option<&Path>,
+        offline: bool,
+        secrets: Arc<ClusterSecrets>,
+        before: Option<&Self>,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Self> {
+        let Tree { workspace, snapshot } =
+            tree::find(Workspace::open(options)?, options, &secrets, offline, stop)?;
         let settings = &workspace.settings;
         let sources = kind_sources(Some(&workspace.root), settings, kinds_dir);
         let cache = settings.data_dir.join("cache").join("kinds");
-        let kinds = Kinds::load(&sources, Limits::standard(), Some(&cache))?;
+        let kinds_seen = seen(&sources);
+        let kinds = match before.filter(|before| before.kinds_seen == kinds_seen) {
+            Some(before) => Arc::clone(&before.kinds),
+            None => Arc::new(Kinds::load(&sources, Limits::standard(), Some(&cache))?),
+        };
         let table = KindTable::from_infos(kinds.infos());
         let repository = workspace.load(&table, options);
         let used: std::collections::BTreeSet<&str> =
             repository.clusters.iter().flat_map(|c| &c.manifests).map(|m| m.id.kind.as_str()).collect();
         kinds.prepare(used);
-        let secrets = Arc::new(ClusterSecrets::new(IdentitySources::from_process()));
-        Ok(Self { repository, kinds: Arc::new(kinds), secrets })
+        Ok(Self { repository, kinds, secrets, snapshot, kept: None, kinds_seen })
+    }
+
+    /// Why the tree is not what its source holds, or the configuration not what the disk holds, if it is so.
+    pub fn stale(&self) -> Option<&str> {
+        let fetched = self.snapshot.as_ref().and_then(|snapshot| snapshot.stale.as_deref());
+        self.kept.as_deref().or(fetched)
     }
 
     /// Every offline mistake of the repository, in order.
@@ -158,15 +193,17 @@ impl Process {
         };
         planned.plan.commit.clone_from(&self.repository.commit);
         planned.plan.dirty = self.repository.dirty;
+        planned.plan.stale = self.stale().is_some();
         planned
     }
 
     async fn try_plan(&self, cluster: &Cluster, wish: Wish, cancel: &Cancel) -> anyhow::Result<Planned> {
         let session = Arc::new(self.kinds.session());
         let index = self.composed(cluster, &session)?;
+        self.one_git_token()?;
         let config = cluster.config.as_ref().context("the cluster has no configuration")?;
         let mode = if wish == Wish::Change { Mode::ReadWrite } else { Mode::ReadOnly };
-        let (client, vault) = connect(config, &self.secrets, mode)?;
+        let Connected { client, vault, kept } = connect(config, &self.secrets, mode)?;
         let data_dir = &self.repository.settings.data_dir;
         let timing = Timing { task: config.reconcile.task_timeout, ..Timing::default() };
         let (lock, journal, resumed) = match wish {
@@ -189,7 +226,11 @@ impl Process {
             .map(|(vmid, owed)| {
                 (
                     *vmid,
-                    Leftover { fresh_clone_of: owed.fresh_clone_of.clone(), rebuild_seed: owed.rebuild_seed },
+                    Leftover {
+                        fresh_clone_of: owed.fresh_clone_of.clone(),
+                        rebuild_seed: owed.rebuild_seed,
+                        grow: owed.grow.clone(),
+                    },
                 )
             })
             .collect();
@@ -204,7 +245,8 @@ impl Process {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
         };
         let world = Arc::new(world);
-        let plan = plan_blocking(&index, &session, &vault, &options, &world).await?;
+        let mut plan = plan_blocking(&index, &session, &vault, &options, &world).await?;
+        plan.anomalies.extend(kept.map(|why| secrets_kept(&why)));
         let kept = Some(Arc::clone(&index));
         let run = lock.zip(journal).map(|(lock, journal)| Run {
             replanner: Arc::new(ClusterReplanner {
@@ -222,6 +264,12 @@ impl Process {
             _lock: lock,
         });
         Ok(Planned { plan, index: kept, run })
+    }
+
+    /// Two clusters with different git tokens stop all: there is one repository.
+    fn one_git_token(&self) -> anyhow::Result<()> {
+        let configs: Vec<_> = self.repository.clusters.iter().filter_map(|c| c.config.clone()).collect();
+        tree::git_token(&configs, &self.repository.settings.credentials, &self.secrets).map(|_| ())
     }
 
     /// The cluster's index, or its mistakes as one error.
@@ -247,6 +295,7 @@ impl Process {
         let env = ExecEnv {
             cluster: planned.plan.cluster.clone(),
             commit: planned.plan.commit.clone(),
+            actor: actor(),
             client: Arc::new(run.client.clone()),
             journal: Arc::clone(&run.journal),
             replanner: Arc::clone(&run.replanner) as Arc<dyn proxops_exec::Replanner>,
@@ -268,28 +317,77 @@ impl Planned {
     /// The state of every resource, with what the journal knows of it.
     pub fn status(&self, process: &Process) -> ClusterStatus {
         let data_dir = &process.repository.settings.data_dir;
-        let filter = HistoryFilter { cluster: Some(self.plan.cluster.clone()), ..HistoryFilter::default() };
-        let history = match data_dir.join(JOURNAL).exists().then(|| Journal::open(data_dir)) {
-            Some(Ok(journal)) => journal.history(&filter, HISTORY).unwrap_or_default(),
-            Some(Err(error)) => {
+        let history = match Journal::open_existing(data_dir) {
+            Ok(Some(journal)) => journal.latest(&self.plan.cluster).unwrap_or_default(),
+            Err(error) => {
                 tracing::warn!("the operation journal can't be read: {error}");
                 Vec::new()
             }
-            None => Vec::new(),
+            Ok(None) => Vec::new(),
         };
         status(&self.plan, self.index.as_deref(), &history)
+    }
+}
+
+/// Who runs this process, as `user@machine`, for the audit trail.
+fn actor() -> Option<String> {
+    let user = ["SUDO_USER", "USER", "LOGNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))
+        .or_else(|| {
+            let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").ok()?);
+            Some(format!("uid {uid}"))
+        })?;
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match machine.trim() {
+        "" => Some(user),
+        machine => Some(format!("{user}@{machine}")),
+    }
+}
+
+/// Name, size and time of every component's file, and the pins: what decides which kinds there are.
+fn seen(sources: &Sources) -> Vec<String> {
+    let in_folder = |folder: &PathBuf| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let files = sources.folders.iter().flat_map(in_folder).chain(sources.files.iter().cloned());
+    let mut seen: Vec<String> = files
+        .filter(|file| file.extension().is_some_and(|e| e == "wasm"))
+        .map(|file| match std::fs::metadata(&file) {
+            Ok(meta) => format!("{} {} {:?}", file.display(), meta.len(), meta.modified().ok()),
+            Err(error) => format!("{} {error}", file.display()),
+        })
+        .chain(sources.pins.iter().map(|(kind, pin)| format!("{kind} {pin}")))
+        .chain(sources.limits.iter().map(|(kind, limits)| format!("{kind} {limits:?}")))
+        .collect();
+    seen.sort();
+    seen
+}
+
+/// The secrets file broke while the process runs.
+fn secrets_kept(why: &str) -> Anomaly {
+    Anomaly {
+        code: "secrets-kept".to_owned(),
+        severity: Severity::Warning,
+        kind: "*".to_owned(),
+        name: "*".to_owned(),
+        node: None,
+        vmid: None,
+        message: format!("the last good secrets are used: {why}"),
+        help: Some("mend the secrets file; it is read again at the next cycle".to_owned()),
     }
 }
 
 /// What earlier runs owe, without touching the data directory.
 fn looked_up(data_dir: &Path, cluster: &str) -> proxops_exec::Resumed {
     let mut resumed = proxops_exec::Resumed::default();
-    if data_dir.join(JOURNAL).exists() {
-        // A plan that is only looked at must not fail on a journal that can't be opened for writing.
-        match Journal::open(data_dir).and_then(|journal| journal.owed(cluster)) {
-            Ok(owed) => resumed.owed = owed,
-            Err(error) => tracing::warn!(cluster, "what an unfinished run left to do is not known: {error}"),
-        }
+    // A plan that is only looked at must not fail on a journal that can't be opened for writing.
+    match Journal::open_existing(data_dir)
+        .and_then(|journal| journal.map_or(Ok(Default::default()), |journal| journal.owed(cluster)))
+    {
+        Ok(owed) => resumed.owed = owed,
+        Err(error) => tracing::warn!(cluster, "what an unfinished run left to do is not known: {error}"),
     }
     resumed
 }

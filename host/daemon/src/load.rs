@@ -15,6 +15,27 @@ const PARALLEL: usize = 16;
 
 /// Loads the world. `Err` = the inventory could not be read: the cycle of this cluster ends.
 pub async fn load(client: &Client, index: &Index, owner_tag: &str) -> Result<World, PveError> {
+    let mut world = survey(client, index, owner_tag).await?;
+    guest_reads(client, index, owner_tag, &mut world).await;
+    artifacts(client, index, &mut world).await;
+    let candidates = world
+        .guests
+        .values()
+        .any(|g| text::has_tag(&g.tags, owner_tag) && !index.vmids.contains_key(&g.vmid));
+    if candidates {
+        let (ha, replication) = futures::join!(client.ha_resources(), client.replication());
+        world.ha =
+            Some(ha.map(|list| list.iter().filter_map(|r| r.guest).collect()).map_err(|e| e.to_string()));
+        world.replicated = Some(
+            replication.map(|list| list.iter().filter_map(|r| r.guest).collect()).map_err(|e| e.to_string()),
+        );
+    }
+    Ok(world)
+}
+
+/// What there is, without looking into any of it: version, tag style, nodes, storages, and every guest with its
+/// power. Of the index only name and allowlist count. `Err` = the inventory could not be read.
+pub async fn survey(client: &Client, index: &Index, owner_tag: &str) -> Result<World, PveError> {
     let (version, tag_style, inventory) =
         futures::join!(client.version(), client.options(), client.inventory());
     let inventory = inventory?;
@@ -37,20 +58,6 @@ pub async fn load(client: &Client, index: &Index, owner_tag: &str) -> Result<Wor
         world.nodes.insert(node.name.clone(), state);
     }
     node_lists(client, index, &inventory.guests, &mut world).await;
-    guest_reads(client, index, owner_tag, &mut world).await;
-    artifacts(client, index, &mut world).await;
-    let candidates = world
-        .guests
-        .values()
-        .any(|g| text::has_tag(&g.tags, owner_tag) && !index.vmids.contains_key(&g.vmid));
-    if candidates {
-        let (ha, replication) = futures::join!(client.ha_resources(), client.replication());
-        world.ha =
-            Some(ha.map(|list| list.iter().filter_map(|r| r.guest).collect()).map_err(|e| e.to_string()));
-        world.replicated = Some(
-            replication.map(|list| list.iter().filter_map(|r| r.guest).collect()).map_err(|e| e.to_string()),
-        );
-    }
     Ok(world)
 }
 
@@ -169,11 +176,7 @@ async fn guest_reads(client: &Client, index: &Index, owner_tag: &str, world: &mu
 }
 
 /// One guest's configuration, its power, and with `pending` what waits for a restart.
-pub(crate) async fn guest_read(
-    client: &Client,
-    fact: &GuestFact,
-    pending: bool,
-) -> Result<GuestRead, PveError> {
+pub async fn guest_read(client: &Client, fact: &GuestFact, pending: bool) -> Result<GuestRead, PveError> {
     let (node, guest_type, vmid) = (fact.node.as_str(), fact.guest_type, fact.vmid);
     let config = client.guest_config(node, guest_type, vmid);
     let runs = fact.power != LivePower::Stopped;
@@ -189,6 +192,11 @@ pub(crate) async fn guest_read(
     };
     let (config, waiting, power) = futures::join!(config, waiting, power);
     let config = config?;
+    // Without the privilege PVE leaves a container's variables out (fact L12).
+    let left_out = guest_type == GuestType::Lxc && !config.values.contains_key("env");
+    let readable =
+        !left_out || client.may(&format!("/vms/{vmid}"), "VM.Config.Options").await.unwrap_or(false);
+    let hidden = if readable { Vec::new() } else { vec!["env".to_owned()] };
     let mut values = config.values;
     for key in ["digest", "lock"] {
         values.remove(key);
@@ -203,6 +211,7 @@ pub(crate) async fn guest_read(
             lock: config.lock,
             values,
             secrets_present: config.secrets_present,
+            hidden,
             pending: waiting?,
             fresh_clone_of: None,
         },
@@ -210,14 +219,11 @@ pub(crate) async fn guest_read(
     })
 }
 
-/// Where a guest is now and what it looks like. `Ok(None)` = the cluster has no such vmid.
-pub(crate) async fn find_guest(
-    client: &Client,
-    vmid: u32,
-) -> Result<Option<(GuestFact, GuestRead)>, PveError> {
+/// Where a guest is now. `Ok(None)` = the cluster has no such vmid.
+pub async fn locate_guest(client: &Client, vmid: u32) -> Result<Option<GuestFact>, PveError> {
     let inventory = client.inventory().await?;
-    let Some(row) = inventory.guests.into_iter().find(|g| g.vmid == vmid) else { return Ok(None) };
-    let fact = GuestFact {
+    let row = inventory.guests.into_iter().find(|g| g.vmid == vmid);
+    Ok(row.map(|row| GuestFact {
         vmid,
         guest_type: row.guest_type,
         node: row.node,
@@ -227,7 +233,15 @@ pub(crate) async fn find_guest(
         lock: row.lock,
         tags: row.tags,
         ha: row.ha_state.is_some(),
-    };
+    }))
+}
+
+/// The same, and what it looks like.
+pub(crate) async fn find_guest(
+    client: &Client,
+    vmid: u32,
+) -> Result<Option<(GuestFact, GuestRead)>, PveError> {
+    let Some(fact) = locate_guest(client, vmid).await? else { return Ok(None) };
     match guest_read(client, &fact, true).await {
         Ok(read) => {
             let power = read.live.power;

@@ -4,11 +4,12 @@ use proxops_exec::HistoryEntry;
 use proxops_model::plan::{ClusterPlan, ClusterState, Outcome, Verb};
 use proxops_model::{ResourceId, Severity};
 use proxops_plan::Index;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// One cluster of `proxops.status/v1`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterStatus {
     /// The cluster's name.
     pub cluster: String,
@@ -23,7 +24,7 @@ pub struct ClusterStatus {
 }
 
 /// How the cycle went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastCycle {
     /// Whether it could be planned.
     pub state: ClusterState,
@@ -34,7 +35,7 @@ pub struct LastCycle {
 }
 
 /// One resource, or one owned guest without a manifest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectStatus {
     /// Its kind.
     pub kind: String,
@@ -45,7 +46,7 @@ pub struct ObjectStatus {
     /// Guests only.
     pub vmid: Option<u32>,
     /// desired, drift, converged, failed, skipped, deferred, pending, pruned, anomalous or unknown.
-    pub state: &'static str,
+    pub state: Cow<'static, str>,
     /// Why it is in that state, if not converged.
     pub reason: Option<String>,
     /// The last thing that proxops did to it.
@@ -77,8 +78,8 @@ pub fn status(plan: &ClusterPlan, index: Option<&Index>, history: &[HistoryEntry
         let entry = objects
             .entry((id.clone(), vmid))
             .or_insert_with(|| object(&id, node.clone(), vmid, "converged", None));
-        if rank(state) > rank(entry.state) {
-            entry.state = state;
+        if rank(state) > rank(&entry.state) {
+            entry.state = Cow::Borrowed(state);
             entry.reason = why.map(str::to_owned);
         }
         if node.is_some() {
@@ -111,12 +112,14 @@ pub fn status(plan: &ClusterPlan, index: Option<&Index>, history: &[HistoryEntry
         };
         mark(&a.kind, &a.name, &a.node, a.vmid, state, why);
     }
+    let mut latest: BTreeMap<(&str, &str), Vec<&HistoryEntry>> = BTreeMap::new();
+    for h in history {
+        latest.entry((&h.kind, &h.name)).or_default().push(h);
+    }
     for ((id, vmid), entry) in &mut objects {
-        let last = history
-            .iter()
-            .filter(|h| h.kind == id.kind && h.name == id.name && (vmid.is_none() || h.vmid == *vmid))
-            .max_by_key(|h| h.id);
-        if let Some(last) = last {
+        let own = latest.get(&(id.kind.as_str(), id.name.as_str()));
+        let own = own.into_iter().flatten().filter(|h| vmid.is_none() || h.vmid == *vmid);
+        if let Some(last) = own.max_by_key(|h| h.id) {
             entry.last_action = Some(last.verb.clone());
             entry.last_error.clone_from(&last.error);
             entry.updated_at = last.finished.clone().or_else(|| Some(last.started.clone()));
@@ -126,9 +129,20 @@ pub fn status(plan: &ClusterPlan, index: Option<&Index>, history: &[HistoryEntry
         cluster: plan.cluster.clone(),
         commit: plan.commit.clone(),
         stale: plan.stale,
-        last_cycle: LastCycle { state: plan.state, error: plan.error.clone(), clean: plan.is_clean() },
+        last_cycle: LastCycle { state: plan.state, error: plan.error.clone(), clean: is_clean_now(plan) },
         objects: objects.into_values().collect(),
     }
+}
+
+/// Nothing was to do, or all of it was done: the executor has read back what it wrote.
+fn is_clean_now(plan: &ClusterPlan) -> bool {
+    let done = |a: &proxops_model::Action| a.ended.as_ref().is_some_and(|e| e.result == Outcome::Ok);
+    if !plan.actions.iter().all(done) {
+        return false;
+    }
+    let mut rest = plan.clone();
+    rest.actions.clear();
+    rest.is_clean()
 }
 
 fn object(
@@ -143,7 +157,7 @@ fn object(
         name: id.name.clone(),
         node,
         vmid,
-        state,
+        state: Cow::Borrowed(state),
         reason,
         last_action: None,
         last_error: None,

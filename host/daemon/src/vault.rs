@@ -18,6 +18,11 @@ impl Vault {
         Self { cluster: cluster.to_owned(), document }
     }
 
+    /// Every public SSH key with its full name, such as `cloud-init.ssh-keys.ops`; none without a document.
+    pub fn public_keys(&self) -> Vec<(String, String)> {
+        self.document.as_ref().map(|document| document.public_keys()).unwrap_or_default()
+    }
+
     fn get(&self, name: &str) -> Result<Secret, String> {
         let Some(document) = &self.document else {
             return Err(format!(

@@ -16,6 +16,8 @@ pub struct ExecEnv {
     pub cluster: String,
     /// Commit of the tree that was planned, for the audit trail.
     pub commit: Option<String>,
+    /// Who asked for this run, for the audit trail.
+    pub actor: Option<String>,
     /// The cluster's PVE client.
     pub client: Arc<dyn Wire>,
     /// The operation journal of the data directory.

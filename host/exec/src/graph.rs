@@ -1,7 +1,7 @@
 //! The graph executor: what may start when, and what becomes of what can't.
 
 use crate::run::{ended, run_action};
-use crate::{ExecEnv, Journal, Limits};
+use crate::{ExecEnv, Limits};
 use futures::FutureExt;
 use futures::stream::{FuturesUnordered, StreamExt};
 use proxops_model::kind::GuestType;
@@ -27,7 +27,7 @@ pub async fn execute(plan: &mut ClusterPlan, env: &ExecEnv) {
         action.ended = Some(end);
     }
     plan.actions = actions;
-    settle_complete_clones(plan, env);
+    settle_complete(plan, env);
 }
 
 async fn run_graph(actions: &[Action], env: &ExecEnv) -> Vec<Ended> {
@@ -248,8 +248,8 @@ fn object_kind(action: &Action) -> Option<&str> {
     matches!(action.subject, Some(Subject::Object { .. })).then_some(action.kind.as_str())
 }
 
-/// A clone that this plan found nothing left to do for is complete.
-fn settle_complete_clones(plan: &ClusterPlan, env: &ExecEnv) {
+/// A clone that this plan found nothing left to do for is complete, and so is a disk that was to grow.
+fn settle_complete(plan: &ClusterPlan, env: &ExecEnv) {
     if plan.state != ClusterState::Ok {
         return;
     }
@@ -278,10 +278,10 @@ fn settle_complete_clones(plan: &ClusterPlan, env: &ExecEnv) {
                 .filter_map(|a| a.vmid),
         )
         .collect();
-    for vmid in owed.iter().filter(|(_, owed)| owed.fresh_clone_of.is_some()).map(|(vmid, _)| *vmid) {
-        if !open.contains(&vmid)
-            && let Err(error) = Journal::settle_clone(&env.journal, &env.cluster, vmid)
-        {
+    for (vmid, owed) in owed.iter().filter(|(vmid, _)| !open.contains(vmid)) {
+        let clone = owed.fresh_clone_of.as_ref().map(|_| env.journal.settle_clone(&env.cluster, *vmid));
+        let growth = (!owed.grow.is_empty()).then(|| env.journal.settle_growth(&env.cluster, *vmid));
+        for error in [clone, growth].into_iter().flatten().filter_map(Result::err) {
             tracing::warn!(cluster = env.cluster, vmid, %error, "the journal misses an entry");
         }
     }

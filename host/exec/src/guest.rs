@@ -7,7 +7,7 @@ use crate::unknown::Presence;
 use crate::write::{Refusal, Reply, describe};
 use crate::{Journal, StepState};
 use proxops_model::kind::{GuestType, KindStep, LiveValue, Method, Param};
-use proxops_model::{ResourceId, Step};
+use proxops_model::{ResourceId, Step, text};
 use proxops_pve::{Class, GuestConfig};
 use std::time::Instant;
 
@@ -47,7 +47,8 @@ impl Run<'_> {
             params::push(&mut form, "restore", "1");
         }
         let segments = ["nodes", &guest.node, guest.guest_type.as_str()];
-        let reply = self.write(queued.seq, Method::Post, &segments, form, None).await?;
+        let debt = self.owe_growth(None);
+        let reply = self.write(queued.seq, Method::Post, &segments, form, debt).await?;
         self.after_creation(queued, reply).await
     }
 
@@ -95,14 +96,20 @@ impl Run<'_> {
                     let again = self.busy_pause().await;
                     (refusal.text, again)
                 }
-                Class::Taken => (refusal.text, false),
+                Class::Taken => {
+                    // PVE answered, so the one that is there is not ours: it gets no clone's treatment
+                    if self.tries.resends == 0 {
+                        self.forget_debt();
+                    }
+                    (refusal.text, false)
+                }
                 // R8: a 500 never means "nothing happened"
                 Class::Server => {
                     said = Some(refusal.text.clone());
                     (refusal.text, false)
                 }
                 _ => {
-                    self.forget_clone_debt();
+                    self.forget_debt();
                     return Err(refusal.stop());
                 }
             },
@@ -124,7 +131,7 @@ impl Run<'_> {
                 Ok(())
             }
             Presence::Absent => {
-                self.forget_clone_debt();
+                self.forget_debt();
                 self.step_failed(queued.seq, &text);
                 failed(text)
             }
@@ -154,10 +161,13 @@ impl Run<'_> {
         }
         params::push(&mut form, "digest", digest);
         // POST is the same in a task, without the 30 s of a synchronous call (facts Q26, T24)
-        let slow = guest.guest_type == GuestType::Qemu && set.iter().any(params::allocates);
+        let allocates = set.iter().any(params::allocates);
+        let slow = guest.guest_type == GuestType::Qemu && allocates;
         let method = if slow { Method::Post } else { Method::Put };
         let owes_seed = self.queue.iter().any(|next| next.step == Step::Kind(KindStep::RebuildCloudInit));
         let debt = if owes_seed { self.debt(None, true) } else { None };
+        // a disk made on a guest that is there; one that only grows is seen again by the next plan
+        let debt = if allocates { self.owe_growth(debt) } else { debt };
         let owed_before = self.seed_owed;
         self.seed_owed |= owes_seed;
         let vmid = guest.vmid.to_string();
@@ -169,6 +179,12 @@ impl Run<'_> {
         {
             self.seed_owed = false;
             self.settle_debt(Journal::settle_seed);
+        }
+        if let Reply::Refused(refusal) = &reply
+            && allocates
+            && wrote_nothing(refusal)
+        {
+            self.forget_growth();
         }
         self.after_change(queued, reply).await
     }
@@ -243,14 +259,15 @@ impl Run<'_> {
             Err(error) if error.class == Class::NotFound => return self.moved(queued).await,
             Err(error) => return failed(describe(&error)),
         };
-        let live = config.values.get(disk).and_then(LiveValue::text).and_then(params::live_size);
+        let live = config.values.get(disk).and_then(LiveValue::text).and_then(text::drive_size);
         if live.is_some_and(|live| live >= bytes) {
             self.step_done(queued.seq);
+            self.grown(disk);
             return Ok(());
         }
         let mut form = params::Form::new();
         params::push(&mut form, "disk", disk);
-        params::push(&mut form, "size", params::size_text(bytes));
+        params::push(&mut form, "size", text::size(bytes));
         if let Some(digest) = self.digest.clone().or(config.digest) {
             params::push(&mut form, "digest", digest);
         }
@@ -262,7 +279,12 @@ impl Run<'_> {
             Reply::Refused(refusal) if refusal.text.contains("disk is already at specified size") => {
                 self.step_done(queued.seq);
                 self.digest = None;
+                self.grown(disk);
                 Ok(())
+            }
+            Reply::Done => {
+                self.grown(disk);
+                self.after_change(queued, Reply::Done).await
             }
             reply => self.after_change(queued, reply).await,
         }

@@ -3,8 +3,8 @@
 use crate::journal::{Debt, StepState};
 use crate::run::{Flow, Run, Stop, failed};
 use crate::{Journal, JournalError, params};
-use proxops_model::ResourceId;
-use proxops_model::kind::Param;
+use proxops_model::kind::{KindStep, Param};
+use proxops_model::{ResourceId, Step};
 use proxops_secrets::MASK;
 use std::sync::Arc;
 
@@ -56,11 +56,48 @@ impl Run<'_> {
             guest_type: guest.guest_type,
             clone_of,
             seed,
+            grow: Vec::new(),
         })
     }
 
-    /// Nothing was cloned: what this run wrote down about it goes again.
-    pub(crate) fn forget_clone_debt(&mut self) {
+    /// Adds the growth that follows the next request: disks that it makes at one size and that later steps
+    /// grow. Killed in between, nobody could tell such a disk from one that is to stay small.
+    pub(crate) fn owe_growth(&mut self, debt: Option<Debt>) -> Option<Debt> {
+        let growing: Vec<Step> = self
+            .queue
+            .iter()
+            .map(|queued| &queued.step)
+            .filter(|step| matches!(step, Step::Kind(KindStep::Resize { .. })))
+            .cloned()
+            .collect();
+        if growing.is_empty() {
+            return debt;
+        }
+        let mut debt = debt.or_else(|| self.debt(None, false))?;
+        debt.grow = growing.iter().filter_map(grown_slot).map(str::to_owned).collect();
+        self.growing = growing;
+        Some(debt)
+    }
+
+    /// The disk of a resize step has its size.
+    pub(crate) fn grown(&mut self, disk: &str) {
+        let before = self.growing.len();
+        self.growing.retain(|step| grown_slot(step) != Some(disk));
+        if before > 0 && self.growing.is_empty() {
+            self.settle_debt(Journal::settle_growth);
+        }
+    }
+
+    /// No disk was made: what this run wrote down about its growth goes again.
+    pub(crate) fn forget_growth(&mut self) {
+        if !std::mem::take(&mut self.growing).is_empty() {
+            self.settle_debt(Journal::settle_growth);
+        }
+    }
+
+    /// No guest was made: what this run wrote down about it goes again.
+    pub(crate) fn forget_debt(&mut self) {
+        self.forget_growth();
         if std::mem::take(&mut self.clone_debt_is_ours) {
             self.fresh_clone_of = None;
             self.settle_debt(Journal::settle_clone);
@@ -83,5 +120,13 @@ impl Run<'_> {
             .iter()
             .filter(|secret| secret.expose().len() > 2)
             .fold(text.to_owned(), |text, secret| text.replace(secret.expose(), MASK))
+    }
+}
+
+/// The slot that a resize step grows.
+pub(crate) fn grown_slot(step: &Step) -> Option<&str> {
+    match step {
+        Step::Kind(KindStep::Resize { disk, .. }) => Some(disk),
+        _ => None,
     }
 }

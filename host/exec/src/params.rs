@@ -1,8 +1,8 @@
 //! Parameters on their way to PVE: secrets put in, sizes written and read, allocating values recognised.
 
 use crate::SecretSource;
-use proxops_model::Step;
 use proxops_model::kind::{GuestType, KindStep, Param, ParamValue};
+use proxops_model::{Step, text};
 use proxops_pve::ParamText;
 use proxops_secrets::Secret;
 
@@ -67,26 +67,6 @@ pub(crate) fn allocates(param: &Param) -> bool {
     makes_volume || value.split(',').any(|part| part.starts_with("import-from="))
 }
 
-const UNITS: [(char, u32); 4] = [('T', 40), ('G', 30), ('M', 20), ('K', 10)];
-
-/// Bytes in the largest unit that divides them (fact Q36).
-pub(crate) fn size_text(bytes: u64) -> String {
-    UNITS
-        .iter()
-        .find(|(_, bits)| bytes > 0 && bytes.is_multiple_of(1 << bits))
-        .map_or_else(|| bytes.to_string(), |(unit, bits)| format!("{}{unit}", bytes >> bits))
-}
-
-/// The size that a drive's live value names.
-pub(crate) fn live_size(value: &str) -> Option<u64> {
-    let text = value.split(',').find_map(|part| part.strip_prefix("size="))?;
-    let (number, bits) = match UNITS.iter().find(|(unit, _)| text.ends_with(*unit)) {
-        Some((unit, bits)) => (text.trim_end_matches(*unit), *bits),
-        None => (text, 0),
-    };
-    number.parse::<u64>().ok()?.checked_mul(1 << bits)
-}
-
 /// The type of this name.
 pub(crate) fn guest_type(text: &str) -> Option<GuestType> {
     [GuestType::Qemu, GuestType::Lxc].into_iter().find(|guest_type| guest_type.as_str() == text)
@@ -101,7 +81,7 @@ pub(crate) fn words(step: &Step) -> String {
             format!("clone {source}")
         }
         Step::Kind(KindStep::Configure { .. }) => "write configuration".to_owned(),
-        Step::Kind(KindStep::Resize { disk, bytes, .. }) => format!("grow {disk} to {}", size_text(*bytes)),
+        Step::Kind(KindStep::Resize { disk, bytes, .. }) => format!("grow {disk} to {}", text::size(*bytes)),
         Step::Kind(KindStep::RebuildCloudInit) => "rebuild the seed image".to_owned(),
         Step::Kind(KindStep::MarkTemplate) => "mark as template".to_owned(),
         Step::Kind(KindStep::Download { node, storage, filename, .. }) => {
@@ -121,17 +101,6 @@ mod tests {
 
     fn text(key: &str, value: &str) -> Param {
         Param { key: key.to_owned(), value: ParamValue::Text(value.to_owned()), at: None }
-    }
-
-    #[test]
-    fn sizes_are_written_as_pve_prints_them() {
-        let cases =
-            [(528 << 10, "528K"), (1536 << 20, "1536M"), (32 << 30, "32G"), (2 << 40, "2T"), (1000, "1000")];
-        for (bytes, size) in cases {
-            assert_eq!(size_text(bytes), size);
-            assert_eq!(live_size(&format!("local-lvm:vm-1-disk-0,size={size},ssd=1")), Some(bytes));
-        }
-        assert_eq!(live_size("local:cloudinit,media=cdrom"), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! what planning must know.
 
 use crate::env::Pauses;
-use crate::journal::{Leftover, Owed};
+use crate::journal::{KEPT, Leftover, Owed};
 use crate::unknown::{is_in_the_making, task_hint};
 use crate::{Cancel, Journal, JournalError, StepState, Timing, Wire};
 use futures::future::join_all;
@@ -54,6 +54,7 @@ pub async fn resume(
             }
         }
     }
+    journal.prune(cluster, KEPT)?;
     for (vmid, owed) in journal.owed(cluster)? {
         if !resumed.busy.contains_key(&vmid) && is_gone(client, vmid, &owed).await {
             journal.settle_all(cluster, vmid)?;
@@ -189,5 +190,40 @@ async fn is_gone(client: &dyn Wire, vmid: u32, owed: &Owed) -> bool {
     match client.guest_config(&owed.node, owed.guest_type, vmid).await {
         Err(error) if error.class == Class::NotFound => matches!(client.locate(vmid).await, Ok(None)),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Time left for a task of an operation that began so many seconds ago.
+    fn left(seconds_ago: i64) -> Duration {
+        let started = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second() - seconds_ago).unwrap();
+        let leftover = Leftover {
+            id: 1,
+            cluster: "lab".into(),
+            resource: proxops_model::ResourceId::new("VM", "web"),
+            verb: "create".into(),
+            node: None,
+            guest: None,
+            started: started.to_string(),
+            fresh_clone_of: None,
+            rebuild_seed_owed: false,
+            in_flight: Vec::new(),
+            unanswered: Vec::new(),
+            left: Vec::new(),
+        };
+        time_left(&leftover, &Timing::default())
+    }
+
+    #[test]
+    fn a_clock_that_jumped_neither_waits_for_ever_nor_not_at_all() {
+        let whole = Timing::default().task;
+        // set back after the operation began: its start lies in the future
+        assert_eq!(left(-400 * 24 * 3600), whole);
+        // set forward: everything looks old, and one look is still made
+        assert_eq!(left(400 * 24 * 3600), Timing::default().poll_max * 2);
+        assert!(left(60) < whole && left(60) > whole - Duration::from_secs(70));
     }
 }

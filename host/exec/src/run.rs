@@ -2,6 +2,7 @@
 
 use crate::env::Pauses;
 use crate::journal::OperationStart;
+use crate::notes::grown_slot;
 use crate::{ExecEnv, Journal, JournalError, Replanned, params};
 use proxops_model::kind::{GuestType, KindStep};
 use proxops_model::plan::Subject;
@@ -71,6 +72,8 @@ pub(crate) struct Run<'a> {
     /// This run wrote that debt down.
     pub clone_debt_is_ours: bool,
     pub seed_owed: bool,
+    /// Resize steps of disks that this run made, or may have made, and that are not done.
+    pub growing: Vec<Step>,
     /// Something was written that no read-back has shown yet.
     pub unproven: bool,
     /// The guest was looked at since the plan and is the right one.
@@ -124,16 +127,21 @@ impl<'a> Run<'a> {
         let start = OperationStart {
             cluster: &env.cluster,
             commit: env.commit.as_deref(),
+            actor: env.actor.as_deref(),
             action: &action.id,
             verb: action.verb.as_str(),
             resource: &action.resource(),
             node: action.node.as_deref(),
             guest: guest.as_ref().map(|guest| (guest.guest_type, guest.vmid)),
         };
-        let mut owed = match action.vmid {
+        let owed = match action.vmid {
             Some(vmid) => env.journal.owed(&env.cluster).map_err(nothing_sent)?.remove(&vmid),
             None => None,
         };
+        let owed_slots = owed.as_ref().map(|owed| owed.grow.as_slice()).unwrap_or_default();
+        let is_owed =
+            |step: &&Step| grown_slot(step).is_some_and(|slot| owed_slots.iter().any(|owed| owed == slot));
+        let growing = action.steps.iter().filter(is_owed).cloned().collect();
         let operation = env.journal.begin(&start, &action.steps).map_err(nothing_sent)?;
         let queue: VecDeque<Queued> =
             (0..).zip(&action.steps).map(|(seq, step)| Queued { seq, step: step.clone() }).collect();
@@ -145,9 +153,10 @@ impl<'a> Run<'a> {
             queue,
             guest,
             digest: action.digest.clone(),
-            fresh_clone_of: owed.as_mut().and_then(|owed| owed.fresh_clone_of.take()),
+            fresh_clone_of: owed.as_ref().and_then(|owed| owed.fresh_clone_of.clone()),
             clone_debt_is_ours: false,
-            seed_owed: owed.is_some_and(|owed| owed.rebuild_seed),
+            seed_owed: owed.as_ref().is_some_and(|owed| owed.rebuild_seed),
+            growing,
             unproven: false,
             confirmed: false,
             stopped_here: false,
@@ -222,7 +231,7 @@ impl<'a> Run<'a> {
             return failed(why.clone());
         }
         if found.present && !found.matches {
-            self.forget_clone_debt();
+            self.forget_debt();
             return failed(self.holder().await);
         }
         if found.present {
@@ -267,6 +276,11 @@ impl<'a> Run<'a> {
         let last = matches!(steps.last(), Some(Step::Start));
         if last {
             steps.pop();
+        }
+        for owed in &self.growing {
+            if !steps.iter().any(|step| grown_slot(step).is_some() && grown_slot(step) == grown_slot(owed)) {
+                steps.push(owed.clone());
+            }
         }
         let seed = Step::Kind(KindStep::RebuildCloudInit);
         let is_vm = self.guest.as_ref().is_some_and(|guest| guest.guest_type == GuestType::Qemu);

@@ -87,6 +87,7 @@ fn compare(session: &dyn KindSet) -> Result<(), Box<dyn std::error::Error>> {
         values,
         secrets_present: vec![],
         pending: vec![],
+        hidden: vec![],
         fresh_clone_of: None,
     });
     let native_manifest =
@@ -101,6 +102,7 @@ fn compare(session: &dyn KindSet) -> Result<(), Box<dyn std::error::Error>> {
         values: wit_values,
         secrets_present: vec![],
         pending: vec![],
+        hidden: vec![],
         fresh_clone_of: None,
         ext: vec![],
     });

@@ -89,7 +89,7 @@ fn object_target(target: &ObjectTarget) -> Checked {
             refuse!("its operation \"{what}\" is not a GET");
         }
     }
-    for operation in [&target.list, &target.read].into_iter().chain(&target.writes) {
+    for operation in target.operations() {
         self::operation(operation)?;
     }
     for (index, write) in target.writes.iter().enumerate() {

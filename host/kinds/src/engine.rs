@@ -1,4 +1,4 @@
-//! The one wasmtime engine: its settings, the ticker behind deadlines, and compiling with a budget.
+//! A wasmtime engine: its settings, the ticker behind deadlines, and compiling with a budget.
 
 use crate::{
     bindings,
@@ -7,6 +7,7 @@ use crate::{
     store::{HasState, State},
     wasi,
 };
+use proxops_builtin::settings;
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     sync::{
@@ -17,10 +18,7 @@ use std::{
     thread,
     time::Duration,
 };
-use wasmtime::{
-    Config, OptLevel,
-    component::{Component, Linker},
-};
+use wasmtime::component::{Component, Linker};
 
 /// How often the epoch moves while a call runs.
 const TICK: Duration = Duration::from_millis(10);
@@ -28,7 +26,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// A compiled kind with its imports resolved; instantiating it is cheap.
 pub(crate) type Prepared = bindings::KindPre<State>;
 
-/// Settings, linkers and the ticker, shared by all kinds of a run.
+/// Settings, linkers and the ticker, shared by all built-in kinds of a run, or by all others.
 pub(crate) struct Engine {
     inner: wasmtime::Engine,
     /// For components without WASI: nothing but `log`.
@@ -36,6 +34,8 @@ pub(crate) struct Engine {
     /// Names the settings and the version, so that compiled code of another build is told apart.
     compatibility: u64,
     ticker: Ticker,
+    /// Counts the work of a call: for other people's components.
+    pub(crate) metered: bool,
     /// The widest of all kinds; each instance has its own kind's.
     pub(crate) limits: Limits,
 }
@@ -43,31 +43,20 @@ pub(crate) struct Engine {
 impl Engine {
     /// # Errors
     /// If this machine can't run compiled code, as a sentence.
-    pub(crate) fn new(limits: Limits) -> Result<Self, String> {
-        Self::build(limits).map_err(|e| format!("the WebAssembly engine can't be set up: {e:#}"))
+    pub(crate) fn new(limits: Limits, metered: bool) -> Result<Self, String> {
+        Self::build(limits, metered).map_err(|e| format!("the WebAssembly engine can't be set up: {e:#}"))
     }
 
-    fn build(limits: Limits) -> wasmtime::Result<Self> {
-        let mut config = Config::new();
-        config
-            .wasm_component_model(true)
-            .consume_fuel(true)
-            .epoch_interruption(true)
-            .max_wasm_stack(limits.stack)
-            // the same answer on every machine
-            .cranelift_nan_canonicalization(true)
-            .relaxed_simd_deterministic(true)
-            .wasm_relaxed_simd(false)
-            // LLVM has optimised the code already: more of it costs a quarter more compile time and runs no
-            // faster (measured with `examples/kind_cost.rs`)
-            .cranelift_opt_level(OptLevel::None);
+    fn build(limits: Limits, metered: bool) -> wasmtime::Result<Self> {
+        let mut config = if metered { settings::strangers() } else { settings::trusted() };
+        config.max_wasm_stack(limits.stack);
         let inner = wasmtime::Engine::new(&config)?;
         let mut plain = Linker::new(&inner);
         bindings::Kind::add_to_linker::<State, HasState>(&mut plain, |state| state)?;
         let mut hasher = DefaultHasher::new();
         inner.precompile_compatibility_hash().hash(&mut hasher);
         let ticker = Ticker::start(inner.clone())?;
-        Ok(Self { compatibility: hasher.finish(), inner, plain, ticker, limits })
+        Ok(Self { compatibility: hasher.finish(), inner, plain, ticker, metered, limits })
     }
 
     pub(crate) fn wasmtime(&self) -> &wasmtime::Engine {

@@ -32,14 +32,12 @@ impl Sources {
 /// Bytes of a component, in the binary or in memory.
 pub(crate) type Bytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// A component before anything is known about it.
+/// A file before anything is known about it.
 pub(crate) struct Found {
-    /// "built-in" or the file, as people write it.
+    /// The file, as people write it.
     pub origin: String,
     /// The bytes, or why there are none.
     pub bytes: Result<Bytes, String>,
-    /// Its description as JSON, where it is known from the build.
-    pub info: Option<&'static str>,
 }
 
 /// Reads all files of the sources, in order of folder and name. Built-in kinds are not among them.
@@ -52,7 +50,6 @@ pub(crate) fn find(sources: &Sources, max_bytes: usize) -> Vec<Found> {
             Err(error) => found.push(Found {
                 origin: folder.display().to_string(),
                 bytes: Err(format!("the folder can't be read: {error}")),
-                info: None,
             }),
         }
     }
@@ -62,7 +59,7 @@ pub(crate) fn find(sources: &Sources, max_bytes: usize) -> Vec<Found> {
     for path in paths {
         if seen.insert(fs::canonicalize(&path).unwrap_or_else(|_| path.clone())) {
             let bytes = read(&path, max_bytes);
-            found.push(Found { origin: path.display().to_string(), bytes, info: None });
+            found.push(Found { origin: path.display().to_string(), bytes });
         }
     }
     found

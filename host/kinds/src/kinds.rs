@@ -7,11 +7,11 @@ use crate::{
     files::{Bytes, Found, Sources, find},
     lift_steps,
     limits::Limits,
-    meter::{Compilations, Meter, Meters},
     session::Session,
     shape::{self, Shape},
     store::Instance,
 };
+use proxops_builtin::Builtin;
 use proxops_model::kind::KindInfo;
 use sha2::{Digest, Sha256};
 use std::{
@@ -76,11 +76,23 @@ pub struct KindListing {
 /// A readable component.
 pub(crate) struct Entry {
     pub(crate) origin: String,
+    /// Empty for a built-in kind, whose only import is the log.
     pub(crate) shape: Shape,
     bytes: Bytes,
     digest: [u8; 32],
+    /// A built-in kind's machine code.
+    code: Option<&'static [u8]>,
     /// Set once.
     prepared: OnceLock<Result<Prepared, String>>,
+}
+
+impl Entry {
+    fn imports(&self) -> Vec<String> {
+        if self.origin == BUILTIN {
+            return shape::read(self.bytes.as_ref().as_ref()).unwrap_or_default().imports;
+        }
+        self.shape.imports.clone()
+    }
 }
 
 /// A component and what is known of it.
@@ -96,8 +108,10 @@ pub(crate) struct Loaded {
 pub struct Kinds(Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub(crate) engine: Engine,
-    pub(crate) meters: Meters,
+    /// For other people's kinds.
+    strangers: Engine,
+    /// For built-in kinds.
+    trusted: Engine,
     limits: Limits,
     own_limits: BTreeMap<String, Limits>,
     cache: Option<Cache>,
@@ -117,30 +131,17 @@ impl Kinds {
     /// If the engine can't be set up on this machine.
     pub fn load(sources: &Sources, limits: Limits, cache_dir: Option<&Path>) -> Result<Self, EngineError> {
         let widest = sources.limits.values().fold(limits.clone(), |all, own| all.or_more(own));
-        let engine = Engine::new(widest).map_err(EngineError)?;
-        let cache = cache_dir.and_then(|dir| Cache::open(dir, engine.compatibility()));
-        let mut inner = Inner {
-            engine,
-            meters: Meters::default(),
-            limits,
-            own_limits: sources.limits.clone(),
-            cache,
-            all: Vec::new(),
-            problems: Vec::new(),
-        };
+        let strangers = Engine::new(widest.clone(), true).map_err(EngineError)?;
+        let trusted = Engine::new(widest, false).map_err(EngineError)?;
+        let cache = cache_dir.and_then(|dir| Cache::open(dir, strangers.compatibility()));
+        let own_limits = sources.limits.clone();
+        let mut inner =
+            Inner { strangers, trusted, limits, own_limits, cache, all: Vec::new(), problems: Vec::new() };
         let mut all: Vec<Loaded> = Vec::new();
         if sources.builtin {
-            let found = proxops_builtin::BUILTIN
-                .iter()
-                .map(|b| Found {
-                    origin: BUILTIN.to_owned(),
-                    bytes: Ok(Arc::new(b.bytes) as Bytes),
-                    info: Some(b.info),
-                })
-                .collect();
-            all.extend(inner.describe_all(found));
+            all.extend(proxops_builtin::BUILTIN.iter().map(built_in));
         }
-        all.extend(inner.describe_all(find(sources, inner.engine.limits.component_bytes)));
+        all.extend(inner.describe_all(find(sources, inner.strangers.limits.component_bytes)));
         refuse_wrong_pins(&mut all, &sources.pins);
         refuse_duplicates(&mut all, "kind", |info| &info.kind);
         refuse_duplicates(&mut all, "root", |info| &info.root);
@@ -204,20 +205,10 @@ impl Kinds {
             origin: l.origin.clone(),
             digest: l.entry.as_ref().map(|e| hex::encode(e.digest)),
             size: l.entry.as_ref().map(|e| e.bytes.as_ref().as_ref().len()),
-            imports: l.entry.as_ref().map(|e| e.shape.imports.clone()).unwrap_or_default(),
+            imports: l.entry.as_ref().map(|e| e.imports()).unwrap_or_default(),
             error: l.error.clone(),
         };
         self.0.all.iter().map(listing).collect()
-    }
-
-    /// What each kind was asked and what it took since the start, sorted by kind; for metrics.
-    pub fn meters(&self) -> Vec<(String, Meter)> {
-        self.0.meters.all()
-    }
-
-    /// How compiled code was come by since the start.
-    pub fn compilations(&self) -> Compilations {
-        self.0.meters.compilations()
     }
 
     /// Fresh instances for one cluster and cycle: no state of a kind outlives a session.
@@ -251,6 +242,10 @@ impl Inner {
         self.own_limits.get(kind).unwrap_or(&self.limits)
     }
 
+    pub(crate) fn engine(&self, entry: &Entry) -> &Engine {
+        if entry.origin == BUILTIN { &self.trusted } else { &self.strangers }
+    }
+
     fn describe_all(&self, found: Vec<Found>) -> Vec<Loaded> {
         let slots: Vec<(Found, OnceLock<Loaded>)> = found.into_iter().map(|f| (f, OnceLock::new())).collect();
         in_parallel(&slots, |(found, slot)| {
@@ -279,11 +274,11 @@ impl Inner {
             shape,
             bytes: Arc::clone(bytes),
             digest: Sha256::digest(raw).into(),
+            code: None,
             prepared: OnceLock::new(),
         });
         if loaded.error.is_none() {
-            let known = found.info.and_then(|json| serde_json::from_str(json).ok());
-            match known.map_or_else(|| self.describe(&entry), Ok) {
+            match self.describe(&entry) {
                 Ok(info) => loaded.info = Some(info),
                 Err(error) => loaded.error = Some(error),
             }
@@ -306,16 +301,16 @@ impl Inner {
 
     /// The kind's own answer, which must be the same each time.
     fn ask(&self, entry: &Entry) -> Result<KindInfo, String> {
-        let prepared = self.prepared(entry)?;
+        let (engine, prepared) = (self.engine(entry), self.prepared(entry)?);
         let ask = |instance: &mut Instance| {
             let answer = instance
-                .run(&self.engine, |kind, store| kind.proxops_kind_api().call_describe(store))
-                .map_err(|stopped| fault::explain(&stopped, &self.engine.limits))?;
-            lift_steps::info(answer, &self.engine.limits).map_err(|violation| violation.to_string())
+                .run(engine, |kind, store| kind.proxops_kind_api().call_describe(store))
+                .map_err(|stopped| fault::explain(&stopped, &engine.limits))?;
+            lift_steps::info(answer, &engine.limits).map_err(|violation| violation.to_string())
         };
         let fresh = || {
-            Instance::new(&self.engine, &self.engine.limits, prepared, &entry.origin)
-                .map_err(|stopped| fault::explain(&stopped, &self.engine.limits))
+            Instance::new(engine, &engine.limits, prepared, &entry.origin)
+                .map_err(|stopped| fault::explain(&stopped, &engine.limits))
         };
         let in_describe = |message: String| format!("it failed in describe: {message}");
         let mut instance = fresh().map_err(in_describe)?;
@@ -343,16 +338,15 @@ impl Inner {
     }
 
     fn compile(&self, entry: &Entry) -> Result<Prepared, String> {
-        if let Some(component) = self.cached_code(entry) {
-            self.meters.compiled(None);
-            return self.engine.prepare(&component, entry.shape.wants_wasi());
+        let engine = self.engine(entry);
+        if let Some(component) = built_in_code(engine, entry).or_else(|| self.cached_code(entry)) {
+            return engine.prepare(&component, entry.shape.wants_wasi());
         }
         let started = std::time::Instant::now();
-        let component = self.engine.compile(Arc::clone(&entry.bytes))?;
-        self.meters.compiled(Some(started.elapsed()));
+        let component = engine.compile(Arc::clone(&entry.bytes))?;
         tracing::debug!(origin = %entry.origin, ms = started.elapsed().as_millis(), "compiled a kind");
-        let prepared = self.engine.prepare(&component, entry.shape.wants_wasi())?;
-        if let (Some(cache), Ok(code)) = (&self.cache, component.serialize()) {
+        let prepared = engine.prepare(&component, entry.shape.wants_wasi())?;
+        if let (true, Some(cache), Ok(code)) = (engine.metered, &self.cache, component.serialize()) {
             cache.put(&entry.digest, What::Code, &code);
         }
         Ok(prepared)
@@ -360,18 +354,54 @@ impl Inner {
 
     #[allow(unsafe_code)]
     fn cached_code(&self, entry: &Entry) -> Option<Component> {
-        let code = self.cache.as_ref()?.get(&entry.digest, What::Code)?;
+        let engine = self.engine(entry);
+        let code = self.cache.as_ref().filter(|_| engine.metered)?.get(&entry.digest, What::Code)?;
         // SAFETY: `deserialize` wants bytes that `Component::serialize` made with a compatible engine,
         // unchanged. `Cache::get` returns only what `Cache::put` was given: it checks an HMAC under a key
         // that no other user of the machine can read, over the code, the digest of the component and the
         // engine's compatibility hash. `put` is called with `What::Code` in one place, `compile` above,
         // with the result of `serialize`. The bytes are in our memory; nothing can change them between
         // the check and this call. wasmtime itself checks version and settings once more.
-        let component = unsafe { Component::deserialize(self.engine.wasmtime(), code) };
+        let component = unsafe { Component::deserialize(engine.wasmtime(), code) };
         component
             .inspect_err(|error| tracing::debug!(origin = %entry.origin, %error, "cached code is not used"))
             .ok()
     }
+}
+
+/// What the build knows of a built-in kind: nothing is read, asked or compiled at a start.
+fn built_in(builtin: &'static Builtin) -> Loaded {
+    let mut digest = [0; 32];
+    let known = hex::decode_to_slice(builtin.sha256, &mut digest).map_err(|e| e.to_string());
+    let info = known.and_then(|()| serde_json::from_str(builtin.info).map_err(|e| e.to_string()));
+    let (info, error) = match info {
+        Ok(info) => (Some(info), None),
+        Err(error) => (None, Some(format!("its build is damaged: {error}"))),
+    };
+    let entry = Entry {
+        origin: BUILTIN.to_owned(),
+        shape: Shape::default(),
+        bytes: Arc::new(builtin.bytes),
+        digest,
+        code: builtin.code,
+        prepared: OnceLock::new(),
+    };
+    Loaded { origin: BUILTIN.to_owned(), entry: Some(Arc::new(entry)), info, error }
+}
+
+/// The code that the build made of a built-in kind.
+#[allow(unsafe_code)]
+fn built_in_code(engine: &Engine, entry: &Entry) -> Option<Component> {
+    let code = entry.code?;
+    // SAFETY: `deserialize` wants bytes that wasmtime's compiler made, unchanged. These are part of the
+    // running binary, as its own machine code is: the build script wrote what `precompile_component`
+    // returned. wasmtime checks version, settings and processor itself.
+    let component = unsafe { Component::deserialize(engine.wasmtime(), code) };
+    component
+        .inspect_err(
+            |error| tracing::warn!(%error, "the code of a built-in kind can't be used; it is compiled"),
+        )
+        .ok()
 }
 
 /// A file whose digest is not the pinned one is not used.

@@ -9,7 +9,7 @@
 //! A call, from the outside in: `session` (pool, faults) -> `lower` (arguments) -> `store` (limits) ->
 //! the component -> `lift`, `check`, `steps`, `calls` (answers). Around it: `files` and `shape` (what is a kind),
 //! `kinds` (loading), `cache` (compiled code on disk), `engine` (settings, deadlines), `wasi` (the empty
-//! world), `fault` (why there is no answer), `meter` (what it all took).
+//! world), `fault` (why there is no answer).
 
 mod bindings;
 mod cache;
@@ -27,9 +27,9 @@ mod lift_steps;
 mod limits;
 mod log;
 mod lower;
-mod meter;
 mod session;
 mod shape;
+pub mod stats;
 mod steps;
 mod store;
 mod wasi;
@@ -37,5 +37,4 @@ mod wasi;
 pub use files::Sources;
 pub use kinds::{EngineError, KindListing, KindProblem, Kinds};
 pub use limits::Limits;
-pub use meter::{Compilations, Meter};
 pub use session::{HighWater, Session};

@@ -109,6 +109,7 @@ fn values(values: &BTreeMap<String, LiveValue>) -> Vec<(&str, wit::LiveValue<'_>
 fn live_guest<R>(guest: &LiveGuest, call: impl FnOnce(wit::LiveGuest<'_>) -> R) -> R {
     let values = values(&guest.values);
     let secrets_present = texts(&guest.secrets_present);
+    let hidden = texts(&guest.hidden);
     let pending: Vec<_> = guest
         .pending
         .iter()
@@ -134,6 +135,7 @@ fn live_guest<R>(guest: &LiveGuest, call: impl FnOnce(wit::LiveGuest<'_>) -> R) 
         values: &values,
         secrets_present: &secrets_present,
         pending: &pending,
+        hidden: &hidden,
         fresh_clone_of: guest.fresh_clone_of.as_ref().map(resource),
         ext: EXT,
     })

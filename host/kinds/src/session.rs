@@ -6,7 +6,7 @@ use crate::{
     kinds::{Entry, Inner},
     lift::{self, Lift},
     limits::Limits,
-    lower,
+    lower, stats,
     steps::{self, Origin, Owner},
     store::{Instance, State, Stopped},
 };
@@ -139,9 +139,8 @@ impl Handle {
         call: impl FnOnce(&crate::bindings::Kind, &mut Store<State>) -> wasmtime::Result<A>,
         accept: impl FnOnce(A) -> Checked<T>,
     ) -> Result<T, KindFault> {
-        let engine = &self.inner.engine;
+        let engine = self.inner.engine(entry);
         if let Some(why) = &self.spent.lock().unwrap_or_else(PoisonError::into_inner).over {
-            self.inner.meters.refused(&self.info.kind);
             let why = format!("it is not asked again in this cycle: {why}");
             return Err(self.fault(&entry.origin, function, why));
         }
@@ -181,7 +180,7 @@ impl Handle {
             }
             Err(stopped) => Err(explain(stopped, time)),
         };
-        self.inner.meters.call(&self.info.kind, time, fuel, accepted.is_err());
+        stats::count(&self.info.kind, function, accepted.is_err(), time);
         let accepted = accepted?;
         if instance.reusable() {
             self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(instance);

@@ -103,7 +103,7 @@ impl Instance {
         let mut store = Store::new(engine.wasmtime(), State::new(limits, kind));
         store.limiter(|state| state);
         store.set_hostcall_fuel(limits.output_bytes);
-        let made = refuel(&mut store).and_then(|()| {
+        let made = refuel(&mut store, engine).and_then(|()| {
             let _running = engine.running();
             prepared.instantiate(&mut store)
         });
@@ -120,7 +120,7 @@ impl Instance {
         call: impl FnOnce(&Kind, &mut Store<State>) -> wasmtime::Result<T>,
     ) -> Result<T, Stopped> {
         self.store.data().log.renew();
-        let result = refuel(&mut self.store).and_then(|()| {
+        let result = refuel(&mut self.store, engine).and_then(|()| {
             let _running = engine.running();
             call(&self.kind, &mut self.store)
         });
@@ -136,9 +136,11 @@ impl Instance {
     }
 }
 
-fn refuel(store: &mut Store<State>) -> wasmtime::Result<()> {
+fn refuel(store: &mut Store<State>, engine: &Engine) -> wasmtime::Result<()> {
     let (fuel, ticks) = (store.data().limits.fuel, Engine::deadline_ticks(&store.data().limits));
-    store.set_fuel(fuel)?;
+    if engine.metered {
+        store.set_fuel(fuel)?;
+    }
     store.set_epoch_deadline(ticks);
     Ok(())
 }

@@ -15,8 +15,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// A public key for every name that asks for one.
-const PUBLIC_KEY: &str =
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpeHR1cmUta2V5LWZvci10ZXN0cy1vbmx5LTAwMDAwMDAx kit";
+const PUBLIC_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpeHR1cmUta2V5LWZvci10ZXN0cy1vbmx5LTAwMDAw";
 /// A password for every name that asks for one.
 const PASSWORD: &str = "Kit-password-1";
 /// How deep resources that others need may need resources themselves.
@@ -97,7 +96,10 @@ impl Cluster {
         self.tell_storages();
         for secret in validated.secrets.iter().filter(|s| s.class == SecretClass::PublicKey) {
             if !self.context.public_keys.iter().any(|(name, _)| *name == secret.name) {
-                self.context.public_keys.push((secret.name.clone(), PUBLIC_KEY.to_owned()));
+                // Every name has a key of its own: the last three bytes are its number.
+                let number = format!("{:03}", self.context.public_keys.len() % 1000);
+                let text = format!("{PUBLIC_KEY}{} kit", base64_of_three(&number));
+                self.context.public_keys.push((secret.name.clone(), text));
             }
         }
         for reference in &validated.references {
@@ -128,6 +130,15 @@ impl Cluster {
             && let Some(moved) = manifest::with(&manifest, "/vmid", json!(free))
         {
             manifest = moved;
+        }
+        // a file of its own, where the kind names its file so
+        if matches!(info.target, Target::Artifact { .. })
+            && let Some(name) = manifest::spec(&manifest)["filename"].as_str()
+            && let Some(renamed) =
+                manifest::with(&manifest, "/filename", json!(format!("{}-{name}", id.name)))
+            && self.validated(kind, &renamed).is_ok()
+        {
+            manifest = renamed;
         }
         let validated = self.validated(kind, &manifest)?;
         self.provide_within(kinds, &validated, depth + 1)?;
@@ -426,6 +437,7 @@ impl Cluster {
             values,
             secrets_present: if masked { vec!["cipassword".to_owned()] } else { Vec::new() },
             pending: Vec::new(),
+            hidden: vec![],
             fresh_clone_of: None,
         })
     }
@@ -497,4 +509,15 @@ pub(crate) fn refusal(refusal: proxops_model::kind::Refusal) -> String {
             list.iter().map(|d| format!("{}: {}", d.at, d.message)).collect::<Vec<_>>().join("; ")
         }
     }
+}
+
+/// Three ASCII digits in base64.
+fn base64_of_three(digits: &str) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits = digits.bytes().fold(0u32, |bits, byte| (bits << 8) | u32::from(byte));
+    [18, 12, 6, 0]
+        .into_iter()
+        .filter_map(|shift| ALPHABET.get(usize::try_from((bits >> shift) & 63).ok()?))
+        .map(|letter| char::from(*letter))
+        .collect()
 }

@@ -108,6 +108,13 @@ pub struct ObjectTarget {
     pub ownership: Ownership,
 }
 
+impl ObjectTarget {
+    /// Everything that it may ask for.
+    pub fn operations(&self) -> impl Iterator<Item = &Operation> {
+        [&self.list, &self.read].into_iter().chain(&self.writes)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
@@ -302,6 +309,8 @@ pub struct LiveGuest {
     /// Sorted by key.
     pub values: BTreeMap<String, LiveValue>,
     pub secrets_present: Vec<String>,
+    /// Keys that PVE hides from this credential.
+    pub hidden: Vec<String>,
     pub pending: Vec<PendingValue>,
     pub fresh_clone_of: Option<crate::ResourceId>,
 }

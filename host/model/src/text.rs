@@ -52,10 +52,41 @@ pub fn printable(text: &str) -> String {
     out
 }
 
+const UNITS: [(char, u32); 4] = [('T', 40), ('G', 30), ('M', 20), ('K', 10)];
+
+/// Bytes in the largest binary unit that divides them, as PVE writes sizes (fact Q36).
+pub fn size(bytes: u64) -> String {
+    UNITS
+        .iter()
+        .find(|(_, bits)| bytes > 0 && bytes.is_multiple_of(1 << bits))
+        .map_or_else(|| bytes.to_string(), |(unit, bits)| format!("{}{unit}", bytes >> bits))
+}
+
+/// The bytes that a drive's live value names: `local-lvm:vm-1-disk-0,size=32G` (fact Q36).
+pub fn drive_size(value: &str) -> Option<u64> {
+    let text = value.split(',').find_map(|part| part.strip_prefix("size="))?;
+    let (number, bits) = match UNITS.iter().find(|(unit, _)| text.ends_with(*unit)) {
+        Some((unit, bits)) => (text.trim_end_matches(*unit), *bits),
+        None => (text, 0),
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << bits)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn sizes_are_written_and_read_as_pve_prints_them() {
+        let cases =
+            [(528 << 10, "528K"), (1536 << 20, "1536M"), (32 << 30, "32G"), (2 << 40, "2T"), (1000, "1000")];
+        for (bytes, text) in cases {
+            assert_eq!(size(bytes), text);
+            assert_eq!(drive_size(&format!("local-lvm:vm-1-disk-0,size={text},ssd=1")), Some(bytes));
+        }
+        assert_eq!(drive_size("local:cloudinit,media=cdrom"), None);
+    }
 
     #[test]
     fn numbers_read_the_same_in_every_form() {

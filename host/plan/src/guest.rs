@@ -264,14 +264,14 @@ impl Planner<'_> {
         }
         if read.live.template && !template {
             return refuse(
-                "is-template",
+                "kind-flip",
                 format!("vmid {} is a template, the manifest wants a {}", id.vmid, r.id.kind),
                 "PVE can't turn a template back; choose another vmid, or the template kind",
             );
         }
         if template && !read.live.template && read.live.power != LivePower::Stopped {
             return refuse(
-                "running-guest",
+                "template-is-running",
                 format!(
                     "vmid {} is a plain guest that runs; only a stopped one can become a template",
                     id.vmid
@@ -318,6 +318,8 @@ impl Planner<'_> {
         self.check_needs(r, &report.steps, false, &fact.node, world, about, &mut plan);
         let blocked = has_error(&plan.anomalies);
         let mut steps = report.steps;
+        let (owed_steps, owed_changes) = self.owed_growth(r, kind, read, &steps, world, context);
+        steps.extend(owed_steps);
         let seed_owed = world.leftovers.get(&id.vmid).is_some_and(|l| l.rebuild_seed);
         if seed_owed && !steps.contains(&KindStep::RebuildCloudInit) && fact.guest_type == GuestType::Qemu {
             steps.push(KindStep::RebuildCloudInit);
@@ -330,6 +332,7 @@ impl Planner<'_> {
             && (needs_stop || !report.pending.is_empty());
         let verb = judge::verb(&steps).or(restart.then_some(Verb::Update));
         let mut changes: Vec<Change> = report.changes.into_iter().map(judge::change).collect();
+        changes.extend(owed_changes);
         if restart {
             changes.extend(report.pending.into_iter().map(judge::change));
         } else {
@@ -407,6 +410,44 @@ impl Planner<'_> {
         plan.actions.extend(update);
         plan.actions.extend(power);
         plan
+    }
+
+    /// The growth that an unfinished creation still owes: of a disk seeded from an image `drift` can't tell
+    /// whether it is small by wish. The size is the manifest's of today.
+    fn owed_growth(
+        &self,
+        r: &Resource,
+        kind: &dyn KindApi,
+        read: &GuestRead,
+        planned: &[KindStep],
+        world: &World,
+        context: &Context,
+    ) -> (Vec<KindStep>, Vec<Change>) {
+        let owed = world.leftovers.get(&read.live.vmid).map(|l| l.grow.as_slice()).unwrap_or_default();
+        if owed.is_empty() {
+            return Default::default();
+        }
+        let Ok(creation) = kind.create_params(&r.manifest, context) else { return Default::default() };
+        creation
+            .steps
+            .into_iter()
+            .filter_map(|step| {
+                let KindStep::Resize { disk, bytes, at } = &step else { return None };
+                let is_planned = planned
+                    .iter()
+                    .any(|p| matches!(p, KindStep::Resize { disk: other, .. } if other == disk));
+                let live = text::drive_size(read.value(disk)?)?;
+                let due = owed.contains(disk) && !is_planned && live < *bytes;
+                let change = Change {
+                    field: at.clone(),
+                    key: disk.clone(),
+                    from: Some(text::size(live)),
+                    to: Some(text::size(*bytes)),
+                    sensitive: false,
+                };
+                due.then_some((step, change))
+            })
+            .unzip()
     }
 
     fn drift(
@@ -569,7 +610,7 @@ impl Planner<'_> {
         }
         let node = self.node_of(world, from);
         if node != id.node {
-            let local = self.local_storages(template, from.vmid, world, &node);
+            let local = self.local_storages(template, from.vmid, world, [&node, &id.node]);
             if !local.is_empty() {
                 return refuse(
                     format!(
@@ -584,11 +625,24 @@ impl Planner<'_> {
                 );
             }
         }
+        if let Some(storage) = params.iter().find(|p| p.key == "storage")
+            && let ParamValue::Text(name) = &storage.value
+            && let Some((why, help)) = clone_storage_trouble(world, name, &node, &id.node)
+        {
+            let at = storage.at.as_deref().unwrap_or(at);
+            return Err(Box::new(about.error_at("clone-storage", at, why, help)));
+        }
         Ok(Step::CloneFrom { source_node: node, source_vmid: from.vmid, source, params })
     }
 
-    /// Storages of a template's volumes that are not shared.
-    fn local_storages(&self, template: &Resource, vmid: u32, world: &World, node: &str) -> Vec<String> {
+    /// Storages of a template's volumes that are not shared by both nodes.
+    fn local_storages(
+        &self,
+        template: &Resource,
+        vmid: u32,
+        world: &World,
+        nodes: [&String; 2],
+    ) -> Vec<String> {
         let names: Vec<String> = match world.reads.get(&vmid) {
             Some(Ok(read)) => read
                 .live
@@ -610,11 +664,32 @@ impl Planner<'_> {
                 .collect(),
         };
         let mut local: Vec<String> =
-            names.into_iter().filter(|s| !world.storage_on(s, node).is_some_and(|s| s.shared)).collect();
+            names.into_iter().filter(|s| !nodes.iter().all(|node| is_shared(world, s, node))).collect();
         local.sort();
         local.dedup();
         local
     }
+}
+
+fn is_shared(world: &World, storage: &str, node: &str) -> bool {
+    world.storage_on(storage, node).is_some_and(|s| s.shared)
+}
+
+/// PVE copies on the template's node and hands over only what lies on a storage that both nodes share (fact
+/// Q38). That the guest's node has the storage is checked for every storage of a manifest.
+fn clone_storage_trouble(world: &World, storage: &str, from: &str, to: &str) -> Option<(String, String)> {
+    if world.storage_on(storage, from).is_none() {
+        return Some((
+            format!("the template is on node {from}, which has no storage {storage}"),
+            format!("name a storage of {from}, or put a copy of the template where {storage} is"),
+        ));
+    }
+    (from != to && !is_shared(world, storage, from)).then(|| {
+        (
+            format!("the template is on node {from}, and storage {storage} is not shared with node {to}"),
+            format!("name a shared storage, leave it out, or put the guest on {from}"),
+        )
+    })
 }
 
 /// Keys that hold a volume.

@@ -64,6 +64,8 @@ pub struct Leftover {
     pub fresh_clone_of: Option<ResourceId>,
     /// Cloud-init data was written, the seed image was not rebuilt.
     pub rebuild_seed: bool,
+    /// Slots of disks that were made and not grown to their size.
+    pub grow: Vec<String>,
 }
 
 /// An object of a third-party kind.

@@ -82,7 +82,7 @@ fn a_vmid_that_holds_a_container_is_an_anomaly() {
 fn a_live_template_never_becomes_a_plain_guest() {
     let plan = Bench::new().vm("web", 101, "2048").live(owned(101, "web", "1024").template()).plan();
     assert!(plan.actions.is_empty());
-    assert_eq!(codes(&plan), ["is-template"]);
+    assert_eq!(codes(&plan), ["kind-flip"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::answer::{self, Envelope};
 use crate::class::Class;
 use crate::config::Credential;
 use crate::error::PveError;
-use crate::path::{ParamText, form, form_text};
+use crate::path::{ParamText, cookie_text, form};
 use crate::wire::Wire;
 use proxops_model::kind::Method;
 use proxops_secrets::Secret;
@@ -103,6 +103,14 @@ impl Auth {
         matches!(&self.credential, Credential::Ticket { user, .. } if user == "root@pam")
     }
 
+    /// Who logs in: `user@realm`, or `user@realm!id` for a token. No secret.
+    pub(crate) fn identity(&self) -> &str {
+        match &self.credential {
+            Credential::Token(token) => token.expose().split_once('=').map_or("", |(id, _)| id),
+            Credential::Ticket { user, .. } => user,
+        }
+    }
+
     /// Values that no message may show.
     pub(crate) async fn secrets(&self) -> Vec<Secret> {
         match &self.credential {
@@ -162,7 +170,7 @@ impl Auth {
             return Err(PveError::request(Class::Auth, "POST", LOGIN, "no ticket"));
         };
         let mut map = HeaderMap::new();
-        map.insert(COOKIE, sensitive("PVEAuthCookie=", &Secret::new(form_text(ticket.expose())))?);
+        map.insert(COOKIE, sensitive("PVEAuthCookie=", &Secret::new(cookie_text(ticket.expose())))?);
         if write {
             map.insert("CSRFPreventionToken", sensitive("", csrf)?);
         }

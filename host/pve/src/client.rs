@@ -6,6 +6,8 @@ use crate::class::Class;
 use crate::config::{ClientConfig, Mode};
 use crate::error::PveError;
 use crate::path::{self, ParamText};
+use crate::read::Permissions;
+use crate::stats;
 use crate::wire::{LARGEST_FORM, Wire, verb_text};
 use backon::{ExponentialBuilder, Retryable};
 use proxops_model::kind::Method;
@@ -16,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 
 /// Repetitions of one request that failed in passing.
 const RETRIES: usize = 4;
@@ -41,6 +43,7 @@ struct Inner {
     reads: Semaphore,
     writes: AtomicU64,
     nodes_down: Mutex<HashMap<String, Instant>>,
+    permissions: OnceCell<Permissions>,
 }
 
 /// One request, ready to be sent more than once.
@@ -80,6 +83,7 @@ impl Client {
                 reads: Semaphore::new(config.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
                 writes: AtomicU64::new(0),
                 nodes_down: Mutex::default(),
+                permissions: OnceCell::new(),
             }),
         })
     }
@@ -97,6 +101,16 @@ impl Client {
     /// The credential is a root@pam ticket, which may set what PVE allows to root@pam only (fact T26).
     pub fn is_root(&self) -> bool {
         self.inner.auth.is_root()
+    }
+
+    /// Who logs in: `user@realm`, or `user@realm!id` for an API token. No secret.
+    pub fn identity(&self) -> &str {
+        self.inner.auth.identity()
+    }
+
+    /// What the credential may do by the paths that PVE lists; asked once.
+    pub(crate) async fn known_permissions(&self) -> Result<&Permissions, PveError> {
+        self.inner.permissions.get_or_try_init(|| self.permissions()).await
     }
 
     /// Writes that were sent so far, repetitions included and logins not.
@@ -258,6 +272,7 @@ impl Client {
             Ok(raw) => answer::decode(verb, request.path, write, raw),
             Err(fault) => Err(answer::fault(verb, request.path, write, fault)),
         };
+        stats::count(&inner.cluster, verb, answer.as_ref().err().map(|e| &e.class), started.elapsed());
         Ok((answer, headers.ticket))
     }
 

@@ -14,7 +14,9 @@ mod config;
 mod error;
 mod lenient;
 mod path;
+mod probe;
 mod read;
+pub mod stats;
 mod task;
 mod tls;
 mod wire;
@@ -25,9 +27,10 @@ pub use client::Client;
 pub use config::{ClientConfig, Credential, Mode};
 pub use error::PveError;
 pub use path::{ParamText, path};
+pub use probe::{Certificate, Probe, probe};
 pub use proxops_model::kind::Method;
 pub use read::{
     ClusterNode, ClusterStatus, GuestConfig, GuestEntry, GuestRow, GuestStatus, HaResource, Inventory, Node,
-    ReplicationJob, StorageConfig, StorageRow, TaskQuery, TaskRow, Version, Volume,
+    ReplicationJob, StorageConfig, StorageRow, StorageStatus, TaskQuery, TaskRow, TokenInfo, Version, Volume,
 };
 pub use task::{TaskEnd, Upid};

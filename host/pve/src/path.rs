@@ -2,7 +2,7 @@
 
 use crate::class::Class;
 use crate::error::PveError;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use proxops_secrets::Secret;
 
 /// The value of a parameter.
@@ -30,6 +30,8 @@ impl From<String> for ParamText {
 
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 const SEGMENT: &AsciiSet = &UNRESERVED.remove(b':').remove(b'@').remove(b'!');
+/// What a cookie can't hold as it is (RFC 6265), and the escape sign.
+const COOKIE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%').add(b',').add(b';').add(b'\\');
 
 /// Builds an API path such as `/nodes/pve1/qemu/100/config` from its segments, each checked and
 /// percent-encoded.
@@ -74,6 +76,12 @@ pub(crate) fn check(method: &'static str, path: &str) -> Result<(), PveError> {
             "not a PVE path: it must start with / and hold encoded, non-empty segments",
         )),
     }
+}
+
+/// A cookie's value. PVE unescapes it (fact T13), other servers of its API don't, so nothing is escaped that a
+/// ticket holds and a cookie may hold.
+pub(crate) fn cookie_text(text: &str) -> String {
+    utf8_percent_encode(text, COOKIE).to_string()
 }
 
 /// One name or value for a form or a query: everything but unreserved characters is encoded, above

@@ -5,11 +5,11 @@ mod guest;
 mod storage;
 
 pub use cluster::{
-    ClusterNode, ClusterStatus, GuestRow, HaResource, Inventory, Node, ReplicationJob, StorageRow, TaskQuery,
-    TaskRow, Version,
+    ClusterNode, ClusterStatus, GuestRow, HaResource, Inventory, Node, Permissions, ReplicationJob,
+    StorageRow, TaskQuery, TaskRow, TokenInfo, Version,
 };
 pub use guest::{GuestConfig, GuestEntry, GuestStatus};
-pub use storage::{StorageConfig, Volume};
+pub use storage::{StorageConfig, StorageStatus, Volume};
 
 use crate::class::Class;
 use crate::error::PveError;

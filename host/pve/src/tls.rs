@@ -51,7 +51,7 @@ fn parse_fingerprint(text: &str) -> Result<Fingerprint, PveError> {
 }
 
 /// As PVE prints it.
-fn show(fingerprint: &Fingerprint) -> String {
+pub(crate) fn show(fingerprint: &Fingerprint) -> String {
     let pairs: Vec<String> = fingerprint.iter().map(|byte| format!("{byte:02X}")).collect();
     pairs.join(":")
 }

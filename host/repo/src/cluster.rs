@@ -147,7 +147,7 @@ fn nodes(r: &mut Reader<'_>, at: &str) -> Vec<String> {
                 "as `pvecm nodes` shows it",
             );
         } else if nodes.iter().any(|known| known == node) {
-            r.error(&item, "duplicate-entry", format!("node `{node}` is listed twice"), "");
+            r.error(&item, "duplicate-entry", format!("node `{node}` is listed twice"), "remove one");
         }
         // Kept even if wrong: an allowlist must never become empty, which would mean all nodes.
         nodes.push(node.to_owned());

@@ -1,6 +1,6 @@
 //! `clusters/<cluster>/resources.yaml`: the explicit list of a cluster's manifest files.
 
-use crate::{files::repo_path, kinds::KindTable, reader::Reader, text::suggest};
+use crate::{files::repo_path, kinds::KindTable, reader::Reader, submodules, text::suggest};
 use serde_json::Value;
 use std::{
     collections::HashMap,
@@ -114,11 +114,19 @@ impl Resolver<'_> {
             });
         };
         if text.ends_with('/') || !(file.ends_with(".yaml") || file.ends_with(".yml")) {
-            return refuse("not-yaml", "a manifest's name ends in .yaml or .yml", "");
+            return refuse(
+                "not-yaml",
+                "a manifest's name ends in .yaml or .yml",
+                "list a file, and name it so",
+            );
         }
         let path = match self.real_path(&file) {
             Ok(path) => path,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                if let Some(module) = submodules::around(root, &file) {
+                    let message = format!("the file lies in the submodule {module}, which is not there");
+                    return refuse("submodule", message, submodules::HELP);
+                }
                 let help = if text.contains(['*', '?', '[']) {
                     "patterns are not expanded: list each file".to_owned()
                 } else {
@@ -126,13 +134,16 @@ impl Resolver<'_> {
                 };
                 return refuse("no-such-file", "no such file", help);
             }
-            Err(error) => return refuse("unreadable-file", format!("cannot be resolved: {error}"), ""),
+            Err(error) => {
+                let help = "it must be a file that the user who runs proxops may read";
+                return refuse("unreadable-file", format!("cannot be resolved: {error}"), help);
+            }
         };
         let Some(real) = path.strip_prefix(root).ok().and_then(repo_path) else {
             return outside("the file lies outside the repository");
         };
         if !path.is_file() {
-            return refuse("not-a-file", "not a regular file", "");
+            return refuse("not-a-file", "not a regular file", "list each file of a folder by itself");
         }
         let kind = placed(&file, cluster, kinds)?;
         if real != file {
@@ -140,7 +151,8 @@ impl Resolver<'_> {
             match placed(&real, cluster, kinds) {
                 Ok(real_kind) if real_kind == kind => {}
                 Ok(_) => {
-                    return refuse("wrong-folder", format!("links to another kind's folder ({real})"), "");
+                    let help = "list the file itself";
+                    return refuse("wrong-folder", format!("links to another kind's folder ({real})"), help);
                 }
                 Err(refusal) => {
                     return refuse(

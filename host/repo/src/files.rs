@@ -8,6 +8,11 @@ use std::{
     path::{Component, Path},
 };
 
+/// How a pointer file of Git LFS begins.
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+const READABLE: &str = "it must be a plain file that the user who runs proxops may read";
+
 /// A relative path as diagnostics show it: forward slashes. `None` if it is not UTF-8.
 pub(crate) fn repo_path(path: &Path) -> Option<String> {
     let parts: Option<Vec<&str>> = path
@@ -33,11 +38,24 @@ pub(crate) fn folder(path: &str) -> Location {
 /// Reads and parses a file. One that cannot be read is a stream with that problem.
 pub(crate) fn read(path: &Path) -> Stream {
     match bytes(path) {
+        Ok(bytes) if bytes.starts_with(LFS_POINTER) => {
+            let at = Pos { line: 1, column: 1 };
+            let message = "the file is a pointer of Git LFS, not what it points to".to_owned();
+            let help =
+                Some("keep it in git itself: take it out of .gitattributes and commit it anew".to_owned());
+            let problem = Problem { at, code: "lfs-pointer", pointer: String::new(), message, help };
+            Stream { documents: Vec::new(), problems: vec![problem] }
+        }
         Ok(bytes) => yaml::parse(&bytes),
         Err(why) => {
             let at = Pos::default();
-            let problem =
-                Problem { at, code: "unreadable-file", pointer: String::new(), message: why, help: None };
+            let problem = Problem {
+                at,
+                code: "unreadable-file",
+                pointer: String::new(),
+                message: why,
+                help: Some(READABLE.to_owned()),
+            };
             Stream { documents: Vec::new(), problems: vec![problem] }
         }
     }

@@ -133,11 +133,21 @@ pub(crate) fn read(
     let has_spec = match document.value.get("spec") {
         Some(Value::Object(_)) => true,
         None => {
-            r.error("", "missing-field", "the manifest has no `spec`", "");
+            r.error(
+                "",
+                "missing-field",
+                "the manifest has no `spec`",
+                "`proxops explain KIND` shows its fields",
+            );
             false
         }
         Some(other) => {
-            r.error("/spec", "wrong-type", format!("`spec` must be a mapping, not {}", type_name(other)), "");
+            r.error(
+                "/spec",
+                "wrong-type",
+                format!("`spec` must be a mapping, not {}", type_name(other)),
+                "`proxops explain KIND` shows its fields",
+            );
             false
         }
     };
@@ -268,7 +278,12 @@ fn depends_on(r: &mut Reader<'_>, at: &str, text: &str, kinds: &KindTable) -> Ve
         if kinds.get(kind).is_none() {
             r.error(at, "unknown-kind", format!("unknown kind `{kind}`"), suggest(kind, kinds.names()));
         } else if !is_resource_name(name) {
-            r.error(at, "invalid-reference", format!("`{name}` cannot be a resource's name"), "");
+            r.error(
+                at,
+                "invalid-reference",
+                format!("`{name}` cannot be a resource's name"),
+                "a-z, 0-9 and `-`, at most 63 characters",
+            );
         } else if !found.iter().any(|id| id.kind == kind && id.name == name) {
             found.push(ResourceId::new(kind, name));
         }

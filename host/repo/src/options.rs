@@ -33,6 +33,11 @@ impl<'a> LoadOptions<'a> {
         (self.env)(name).filter(|value| !value.is_empty())
     }
 
+    /// The tree that `--git-path` or `PROXOPS_GIT_PATH` names.
+    pub(crate) fn pinned(&self) -> Option<PathBuf> {
+        self.git_path.clone().or_else(|| self.var("PROXOPS_GIT_PATH").map(PathBuf::from))
+    }
+
     /// The file named by `--config` or `PROXOPS_CONFIG`, absolute if the start is.
     pub fn config_file(&self) -> Option<PathBuf> {
         let path = self.config.clone().or_else(|| self.var("PROXOPS_CONFIG").map(PathBuf::from))?;
@@ -88,8 +93,7 @@ pub enum RepoError {
 /// # Errors
 /// Nothing found, or the pinned path is no directory.
 pub fn discover_root(options: &LoadOptions<'_>) -> Result<PathBuf, RepoError> {
-    let pinned = options.git_path.clone().or_else(|| options.var("PROXOPS_GIT_PATH").map(PathBuf::from));
-    let Some(pinned) = pinned else { return discover(&options.start) };
+    let Some(pinned) = options.pinned() else { return discover(&options.start) };
     let path = options.start.join(&pinned);
     match path.canonicalize() {
         Ok(path) if path.is_dir() => Ok(path),

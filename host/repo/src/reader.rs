@@ -80,8 +80,8 @@ impl<'a> Reader<'a> {
     fn wrong_type(&mut self, pointer: &str, wanted: &str, value: &Value) {
         let name = last(pointer);
         let help = match value {
-            Value::Number(_) | Value::Bool(_) if wanted == "text" => "put it in quotes",
-            _ => "",
+            Value::Number(_) | Value::Bool(_) if wanted == "text" => "put it in quotes".to_owned(),
+            _ => format!("write {wanted}, or leave the key out"),
         };
         self.error(
             pointer,
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
             Some(Value::Object(map)) => map.keys().map(String::as_str).collect(),
             Some(other) if pointer.is_empty() => {
                 let message = format!("the file must hold a mapping, not {}", type_name(other));
-                self.error("", "wrong-type", message, "");
+                self.error("", "wrong-type", message, "write `key: value` lines");
                 Vec::new()
             }
             Some(other) => {
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
                 if found.is_none() {
                     let name = last(pointer);
                     let message = format!("`{name}` must be a whole number from {least} to {}", u32::MAX);
-                    self.error(pointer, "invalid-value", message, "");
+                    self.error(pointer, "invalid-value", message, format!("such as {}", least.max(1)));
                 }
                 found
             }
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
                 Value::String(text) => texts.push((at, text.as_str())),
                 other => {
                     let message = format!("entry {} must be text, not {}", index + 1, type_name(other));
-                    self.error(&at, "wrong-type", message, "");
+                    self.error(&at, "wrong-type", message, "put it in quotes, or take it out");
                 }
             }
         }

@@ -3,6 +3,7 @@
 use crate::{
     cluster::{self, ClusterConfig},
     composition::{self, Listed},
+    credentials::CredentialSource,
     files::{self, folder, repo_path, whole_file},
     git::{self, GitState},
     kinds::KindTable,
@@ -10,6 +11,8 @@ use crate::{
     options::{LoadOptions, RepoError, discover_root},
     reader::{Reader, diagnose},
     settings::Settings,
+    source::{Snapshot, Source},
+    submodules,
     yaml::{Document, Stream},
 };
 use proxops_model::Diagnostic;
@@ -30,6 +33,12 @@ pub struct Workspace {
     pub diagnostics: Vec<Diagnostic>,
     /// `--config` named one cluster's file: only that cluster is loaded.
     cluster_file: Option<PathBuf>,
+    /// The tree was named by `--git-path`: it is used as it is, whatever `git.url` says.
+    pinned: bool,
+    /// There is no tree, only a process file that may name a source of one.
+    treeless: bool,
+    /// The commit, if the tree was fetched.
+    fetched: Option<String>,
 }
 
 /// Everything a cycle needs from the tree.
@@ -68,7 +77,70 @@ impl Workspace {
     /// # Errors
     /// There is no tree. Mistakes in files are diagnostics.
     pub fn open(options: &LoadOptions<'_>) -> Result<Self, RepoError> {
-        Ok(Self::open_at(discover_root(options)?, options))
+        let error = match discover_root(options) {
+            Ok(root) => {
+                let pinned = options.pinned().is_some();
+                return Ok(Self { pinned, ..Self::open_at(root, options) });
+            }
+            Err(error) => error,
+        };
+        // A process file that says where the tree comes from needs none around it.
+        let folder = options.config_file().and_then(|file| file.parent().map(Path::to_path_buf));
+        match (&error, folder) {
+            (RepoError::NotFound { .. }, Some(folder)) => {
+                let workspace = Self { treeless: true, ..Self::open_at(folder, options) };
+                if workspace.settings.git.url.is_some() { Ok(workspace) } else { Err(error) }
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// The source that `git.url` names; `None` = the tree is used as it is. The token is the shared one.
+    pub fn source(&self) -> Option<Source> {
+        let git = &self.settings.git;
+        let token = match &self.settings.credentials.git_token {
+            Some(CredentialSource::Value { value, .. }) => Some(value.clone()),
+            _ => None,
+        };
+        let url = git.url.clone().filter(|_| !self.pinned)?;
+        Some(Source { url, revision: git.branch.clone(), ca_file: git.ca_file.clone(), token })
+    }
+
+    /// Whether there is a tree here to look at, fetched or not.
+    pub fn has_tree(&self) -> bool {
+        !self.treeless
+    }
+
+    /// The workspace of a fetched tree. Its own `proxops.yaml` counts unless `--config` names another process file,
+    /// but for `git` and `data-dir`, which were needed to fetch it.
+    #[must_use]
+    pub fn fetched(&self, snapshot: &Snapshot, options: &LoadOptions<'_>) -> Self {
+        let mut workspace = Self::open_at(snapshot.root.clone(), options);
+        workspace.settings.git = self.settings.git.clone();
+        workspace.settings.data_dir = self.settings.data_dir.clone();
+        workspace.settings.credentials.git_token = self.settings.credentials.git_token.clone();
+        workspace.fetched = Some(snapshot.commit.clone());
+        workspace
+    }
+
+    /// The clusters' configurations alone, as far as they can be read: what is needed to fetch a tree.
+    pub fn cluster_configs(&self, options: &LoadOptions<'_>) -> Vec<ClusterConfig> {
+        if self.treeless {
+            return Vec::new();
+        }
+        let kinds = KindTable::default();
+        let mut loader = Loader { kinds: &kinds, options, diagnostics: Vec::new(), read: Vec::new() };
+        let names = match &self.cluster_file {
+            Some(path) => vec![(path.clone(), None)],
+            None => {
+                let names = loader.cluster_names(&self.root).into_iter();
+                names.map(|n| (self.root.join("clusters").join(&n).join("config.yaml"), Some(n))).collect()
+            }
+        };
+        let configs = names.into_iter().filter(|(path, _)| path.exists());
+        configs
+            .filter_map(|(path, name)| loader.config(&self.root, &path, name.as_deref(), &self.settings))
+            .collect()
     }
 
     /// The same for a tree that is known already, such as a clone.
@@ -106,6 +178,7 @@ impl Workspace {
             None => Settings::defaults(options),
         };
         settings.credentials = std::mem::take(&mut settings.credentials).with_environment(options);
+        settings.serve = std::mem::take(&mut settings.serve).with_environment(options);
         if let Some((token, value)) = settings.credentials.conflict() {
             let message =
                 format!("`token` ({}) and `token-value` ({}) are both set", token.origin(), value.origin());
@@ -113,7 +186,7 @@ impl Workspace {
             let help = "token-value is the whole credential, token its secret part: set one of them";
             diagnostics.push(Diagnostic::error(place, "two-tokens", message).with_help(help));
         }
-        Self { root, settings, diagnostics, cluster_file }
+        Self { root, settings, diagnostics, cluster_file, pinned: false, treeless: false, fetched: None }
     }
 
     /// Reads every cluster of the tree. All mistakes of the whole tree are reported, not only the first.
@@ -173,7 +246,7 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn load(mut self, workspace: Workspace) -> Repository {
-        let Workspace { root, settings, cluster_file, .. } = workspace;
+        let Workspace { root, settings, cluster_file, fetched, .. } = workspace;
         self.read.extend(settings.file.clone().filter(|file| Path::new(file).is_relative()));
         let found = match &cluster_file {
             Some(path) => self.one_cluster(&root, path, &settings),
@@ -192,7 +265,10 @@ impl Loader<'_> {
         }
         self.read.extend(work.iter().map(|listed| listed.file.clone()));
         let (parsed, git) = std::thread::scope(|scope| {
-            let git = scope.spawn(|| git::state(&root, &self.read));
+            let git = scope.spawn(|| match fetched {
+                Some(commit) => GitState { commit: Some(commit), dirty: false },
+                None => git::state(&root, &self.read),
+            });
             (read_all(&work, self.kinds), git.join().unwrap_or_default())
         });
         let GitState { commit, dirty } = git;
@@ -232,7 +308,16 @@ impl Loader<'_> {
             }
             let exists = |file: &str| root.join(&folder).join(file).symlink_metadata().is_ok();
             let config = match (exists("config.yaml"), exists("resources.yaml")) {
-                (false, false) => continue,
+                (false, false) => {
+                    if let Some(module) = submodules::around(root, &folder) {
+                        let message =
+                            format!("the folder lies in the submodule {module}, which is not there");
+                        let place = files::folder(&folder);
+                        let error = Diagnostic::error(place, "submodule", message);
+                        self.diagnostics.push(error.with_help(submodules::HELP));
+                    }
+                    continue;
+                }
                 (true, _) => {
                     let path = root.join(&folder).join("config.yaml");
                     self.config(root, &path, Some(&name), settings)
@@ -278,7 +363,9 @@ impl Loader<'_> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return names,
             Err(error) => {
                 let message = format!("the folder cannot be read: {error}");
-                self.diagnostics.push(Diagnostic::error(folder("clusters"), "unreadable-file", message));
+                let error = Diagnostic::error(folder("clusters"), "unreadable-file", message);
+                let help = "it must be a folder that the user who runs proxops may read";
+                self.diagnostics.push(error.with_help(help));
                 return names;
             }
         };

@@ -4,6 +4,8 @@ use crate::{
     credentials::{AuthMethod, SharedCredentials},
     options::{LoadOptions, Overrides},
     reader::Reader,
+    serve::Serve,
+    source::Address,
     text::is_owner_tag,
 };
 use proxops_model::Location;
@@ -29,6 +31,8 @@ pub struct Settings {
     pub reconcile: Reconcile,
     /// Address of the daemon's HTTP server, `host:port`.
     pub listen: String,
+    /// The daemon's HTTP server, webhook and notifications.
+    pub serve: Serve,
     /// Journal, caches, clones; absolute.
     pub data_dir: PathBuf,
     /// Grants and pins of third-party kinds.
@@ -91,8 +95,10 @@ pub enum LogFormat {
 pub struct Git {
     /// Where to clone from; `None` = the work tree as it is.
     pub url: Option<String>,
-    /// `None` = the remote's own default.
+    /// A branch, a tag, or a commit's 40 hex digits; `None` = the remote's own default.
     pub branch: Option<String>,
+    /// `git.ca-file`: authorities beside the system's, absolute.
+    pub ca_file: Option<PathBuf>,
     /// How often to fetch; the cycle's own interval if not given.
     pub poll_interval: Option<Duration>,
 }
@@ -264,9 +270,10 @@ impl Settings {
             auth: None,
             ca_file: None,
             credentials: SharedCredentials::default(),
-            git: Git { url: None, branch: None, poll_interval: None },
+            git: Git { url: None, branch: None, ca_file: None, poll_interval: None },
             reconcile: Reconcile::default().with(&options.overrides),
             listen: options.overrides.listen.clone().unwrap_or_else(|| "127.0.0.1:9494".to_owned()),
+            serve: Serve::default(),
             data_dir,
             kinds: Vec::new(),
         }
@@ -278,7 +285,10 @@ impl Settings {
         let mut s = Self::defaults(options);
         let over = &options.overrides;
         s.file = Some(r.file.to_owned());
-        r.only("", &["log", "pve", "git", "reconcile", "listen", "data-dir", "kinds"]);
+        r.only(
+            "",
+            &["log", "pve", "git", "reconcile", "listen", "http", "webhook", "notify", "data-dir", "kinds"],
+        );
 
         r.only("/log", &["level", "format"]);
         let level = r.choice("/log/level", LogLevel::WORDS);
@@ -290,9 +300,10 @@ impl Settings {
         s.auth = r.choice("/pve/auth", AuthMethod::WORDS);
         s.ca_file = r.text("/pve/ca-file").map(|path| dir.join(path));
 
-        r.only("/git", &["url", "branch", "token", "poll-interval"]);
+        r.only("/git", &["url", "branch", "token", "ca-file", "poll-interval"]);
         s.git.url = r.text("/git/url").and_then(|url| git_url(r, url));
         s.git.branch = r.text("/git/branch").map(str::to_owned);
+        s.git.ca_file = r.text("/git/ca-file").map(|path| dir.join(path));
         s.git.poll_interval = r.duration("/git/poll-interval");
         s.credentials = SharedCredentials::read(r);
 
@@ -303,6 +314,7 @@ impl Settings {
         {
             s.listen = listen;
         }
+        s.serve = Serve::read(r, dir);
         if let Some(path) = r.text("/data-dir")
             && over.data_dir.is_none()
         {
@@ -324,18 +336,14 @@ fn default_data_dir(options: &LoadOptions<'_>) -> PathBuf {
 }
 
 fn git_url(r: &mut Reader<'_>, url: &str) -> Option<String> {
-    let authority = url.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or_default());
-    if authority.and_then(|a| a.rsplit_once('@')).is_some_and(|(user, _)| user.contains(':')) {
-        let help = "leave it out of the address and set git.token or PROXOPS_GIT_TOKEN";
-        r.error(
-            "/git/url",
-            "secret-in-url",
-            "the address carries a password, which would show in logs",
-            help,
-        );
-        return None;
+    match Address::parse(url) {
+        Ok(_) => Some(url.to_owned()),
+        Err((message, help)) => {
+            let code = if message.contains("password") { "secret-in-url" } else { "git-url" };
+            r.error("/git/url", code, message, help);
+            None
+        }
     }
-    Some(url.to_owned())
 }
 
 /// `host:port`; `:9494` means all addresses.

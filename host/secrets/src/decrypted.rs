@@ -105,6 +105,11 @@ impl Decrypted {
             .collect()
     }
 
+    /// The same keys by their full names, as manifests write them: `cloud-init.ssh-keys.<name>`.
+    pub fn public_keys(&self) -> Vec<(String, String)> {
+        self.ssh_keys().into_iter().map(|(name, key)| (format!("{SSH_KEYS}.{name}"), key)).collect()
+    }
+
     fn find(&self, path: &str) -> Option<&Value> {
         self.values.iter().find_map(|value| descend(value, path))
     }

@@ -36,6 +36,13 @@ impl Document {
     /// # Errors
     /// [`SopsError::NotEncrypted`] and [`SopsError::Malformed`].
     pub fn parse(text: &str, file: &str) -> Result<Document, SopsError> {
+        if text.starts_with("version https://git-lfs.github.com/spec/") {
+            return Err(SopsError::Malformed {
+                file: file.to_owned(),
+                position: None,
+                reason: "it is a pointer of Git LFS; keep the document in git itself".to_owned(),
+            });
+        }
         let roots = yaml::parse(text).map_err(|refused| SopsError::Malformed {
             file: file.to_owned(),
             position: refused.position,

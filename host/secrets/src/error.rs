@@ -102,6 +102,12 @@ pub enum SopsError {
         /// What was expected: `a single value`, `a map`, `text`.
         expected: &'static str,
     },
+    /// The file is not the one that was read.
+    #[error("{file}: was changed by somebody else meanwhile and is left as it is; run again")]
+    Changed {
+        /// The file as the caller named it.
+        file: String,
+    },
     /// The document can be read but not written by this program.
     #[error("{file}: can not be changed: {reason}")]
     ReadOnly {

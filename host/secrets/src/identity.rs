@@ -5,11 +5,17 @@
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::str::FromStr as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use zeroize::Zeroizing;
+
+use crate::child;
+
+/// For how long `SOPS_AGE_KEY_CMD` is waited for: somebody may have to touch a hardware key.
+const LIMIT: Duration = Duration::from_secs(30);
 
 type Env = dyn Fn(&str) -> Option<String> + Send + Sync;
 
@@ -49,6 +55,11 @@ impl IdentitySources {
         (self.env)(name)
     }
 
+    /// Where programs keep their settings.
+    pub(crate) fn config_folder(&self) -> Option<PathBuf> {
+        self.path("XDG_CONFIG_HOME").or_else(|| self.home.as_ref().map(|home| home.join(".config")))
+    }
+
     /// Every place with its name, in the order of the sops tool, each read when it is reached.
     pub(crate) fn places(&self) -> impl Iterator<Item = (String, Found)> + '_ {
         let home_key = |name: &str| self.home.as_ref().map(|home| home.join(".ssh").join(name));
@@ -57,9 +68,7 @@ impl IdentitySources {
             ("~/.ssh/id_ed25519".to_owned(), home_key("id_ed25519"), false),
             ("~/.ssh/id_rsa".to_owned(), home_key("id_rsa"), false),
         ];
-        let config =
-            self.path("XDG_CONFIG_HOME").or_else(|| self.home.as_ref().map(|home| home.join(".config")));
-        let keys = config.map(|config| config.join("sops/age/keys.txt"));
+        let keys = self.default_key_file();
         let keys_name =
             keys.as_ref().map_or("~/.config/sops/age/keys.txt".to_owned(), |k| k.display().to_string());
         ssh.into_iter()
@@ -104,7 +113,7 @@ impl IdentitySources {
         let Some(line) = self.env(&name).filter(|line| !line.trim().is_empty()) else {
             return (name, Found::Nothing);
         };
-        let found = Found::from(&name, run(&line).and_then(|text| age_identities(&text)));
+        let found = Found::from(&name, run(&line, LIMIT).and_then(|text| age_identities(&text)));
         (name, found)
     }
 }
@@ -175,19 +184,19 @@ fn ssh_identity(path: &Path, text: &str) -> Result<Identities, String> {
 }
 
 /// The output of a command. Neither its output nor its error text gets into a message.
-fn run(line: &str) -> Result<Zeroizing<String>, String> {
+fn run(line: &str, limit: Duration) -> Result<Zeroizing<String>, String> {
     let words = split_words(line).ok_or("unbalanced quotes")?;
     let (program, arguments) = words.split_first().ok_or("no command")?;
-    let output = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .map_err(|error| format!("{program}: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{program} ended with {}", output.status));
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let (status, mut stdout) =
+        child::output(command, "", limit).map_err(|error| format!("{program}: {error}"))?;
+    if !status.success() {
+        return Err(format!("{program} ended with {status}"));
     }
-    String::from_utf8(output.stdout).map(Zeroizing::new).map_err(|_| format!("{program} did not print text"))
+    String::from_utf8(std::mem::take(&mut *stdout))
+        .map(Zeroizing::new)
+        .map_err(|_| format!("{program} did not print text"))
 }
 
 /// Splits as a shell would, without expanding anything. `None` if a quote or escape is left open.
@@ -246,6 +255,12 @@ mod tests {
         assert_eq!(split(r#"say "a \"b\" \n""#).unwrap(), ["say", r#"a "b" \n"#]);
         assert!(split("x 'open").is_none());
         assert!(split("x \\").is_none());
+    }
+
+    #[test]
+    fn a_key_command_that_does_not_end_is_given_up_and_its_arguments_are_not_shown() {
+        let error = run("sleep 600", Duration::from_millis(100)).unwrap_err();
+        assert_eq!(error, "sleep: no end after 100ms");
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! Documents for key services (PGP, cloud KMS): decrypted by the `sops` program, through pipes only.
 
 use std::fmt;
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
-use zeroize::Zeroizing;
-
+use crate::child;
 use crate::error::SopsError;
 use crate::identity::IdentitySources;
 use crate::value::Value;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+
+/// For how long the program is waited for: it asks services on the network.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// The `sops` program on `PATH`.
 pub(crate) fn find(sources: &IdentitySources) -> Option<PathBuf> {
@@ -33,35 +35,22 @@ pub(crate) fn decrypt(
                 .to_owned(),
         ));
     };
-    let output = run(&program, text).map_err(|error| fail(format!("{}: {error}", program.display())))?;
-    match output.status.code() {
+    let mut command = Command::new(&program);
+    command.args(["--decrypt", "--input-type", "yaml", "--output-type", "json", "/dev/stdin"]);
+    let (status, stdout) = child::output(command, text, LIMIT)
+        .map_err(|error| fail(format!("{}: {error}", program.display())))?;
+    match status.code() {
         Some(0) => {}
         Some(51) => return Err(SopsError::MacMismatch { file: file.to_owned(), key: None }),
         _ => {
             return Err(fail(format!(
-                "`sops` ended with {}; `sops decrypt {file}` on this machine shows why",
-                output.status
+                "`sops` ended with {status}; `sops decrypt {file}` on this machine shows why"
             )));
         }
     }
-    let stdout = Zeroizing::new(output.stdout);
     serde_json::from_slice::<Tree>(&stdout)
         .map(|tree| tree.0)
         .map_err(|_| fail("`sops` did not print one JSON document".to_owned()))
-}
-
-fn run(program: &std::path::Path, text: &str) -> std::io::Result<std::process::Output> {
-    let mut child = Command::new(program)
-        .args(["--decrypt", "--input-type", "yaml", "--output-type", "json", "/dev/stdin"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let mut stdin = child.stdin.take();
-    std::thread::scope(|scope| {
-        scope.spawn(move || stdin.as_mut().map(|pipe| pipe.write_all(text.as_bytes())));
-        child.wait_with_output()
-    })
 }
 
 /// Builds the tree while reading, so that no other JSON value ever holds a secret.

@@ -127,9 +127,15 @@ impl ClusterSecrets {
             };
             return Ok(Loaded { secrets: store.current(), stale });
         }
-        let store = SecretStore::load(path, &self.identities)?;
-        let secrets = store.current();
-        *slot = Some(store);
-        Ok(Loaded { secrets, stale: None })
+        // A fetched tree has another folder for every commit: the last good content counts there too.
+        match (SecretStore::load(path, &self.identities), slot.as_ref()) {
+            (Ok(store), _) => {
+                let secrets = store.current();
+                *slot = Some(store);
+                Ok(Loaded { secrets, stale: None })
+            }
+            (Err(error), Some(last)) => Ok(Loaded { secrets: last.current(), stale: Some(error) }),
+            (Err(error), None) => Err(error),
+        }
     }
 }

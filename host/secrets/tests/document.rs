@@ -178,6 +178,49 @@ fn a_value_moved_to_another_key_is_a_mac_mismatch_at_that_key() {
 }
 
 #[test]
+fn a_document_tampered_with_in_any_of_its_parts_is_refused_and_shows_no_value() {
+    let key = AgeKey::new();
+    let text = cluster_document(&key);
+    // Another character in the middle of a base64 text.
+    let flip = |line: &str, after: &str| {
+        let at = line.find(after).unwrap() + after.len() + 3;
+        let other = if &line[at..=at] == "A" { "B" } else { "A" };
+        text.replace(line, &format!("{}{other}{}", &line[..at], &line[at + 1..]))
+    };
+    let (token, password) = (line(&text, "pve-token:").to_owned(), line(&text, "ops: ENC").to_owned());
+    let sealed = |line: &str| line.split_once(": ").unwrap().1.to_owned();
+    let swapped = text
+        .replace(&sealed(&token), "@")
+        .replace(&sealed(&password), &sealed(&token))
+        .replace('@', &sealed(&password));
+    let armour = text.lines().position(|l| l.contains("BEGIN AGE")).unwrap();
+    let recipient = text.lines().nth(armour + 2).unwrap().to_owned();
+    let at = recipient.len() - 8;
+    let other = if &recipient[at..=at] == "A" { "B" } else { "A" };
+    let recipient = text.replace(&recipient, &format!("{}{other}{}", &recipient[..at], &recipient[at + 1..]));
+    let without =
+        |field: &str| text.lines().filter(|l| !l.contains(field)).map(|l| format!("{l}\n")).collect();
+    for (what, changed, mac) in [
+        ("a value", flip(&token, "data:"), true),
+        ("a value's IV", flip(&token, "iv:"), true),
+        ("a value's tag", flip(&token, "tag:"), true),
+        ("the MAC", flip(line(&text, "mac: "), "data:"), true),
+        ("the MAC's tag", flip(line(&text, "mac: "), "tag:"), true),
+        ("values swapped between keys", swapped, true),
+        ("a recipient's data key", recipient, false),
+        ("no version", without("version: "), false),
+        ("no MAC", without("mac: "), false),
+    ] {
+        assert_ne!(changed, text, "{what}");
+        let error = decrypt(&changed, &key.sources()).expect_err(what);
+        assert!(!mac || matches!(error, SopsError::MacMismatch { .. }), "{what}: {error}");
+        let shown = format!("{error} {error:?}");
+        assert!(shown.contains(FILE), "{what}: {shown}");
+        assert!(!["tok-3f1c", "correct horse"].iter().any(|s| shown.contains(s)), "{what}: {shown}");
+    }
+}
+
+#[test]
 fn editing_a_plain_value_or_reordering_keys_is_a_mac_mismatch() {
     let key = AgeKey::new();
     let text = cluster_document(&key);
@@ -361,6 +404,16 @@ fn secrets_of_clusters_load_when_asked_for_and_report_a_stale_file() {
     assert!(matches!(kept.stale, Some(SopsError::Malformed { .. })));
     assert_eq!(kept.secrets.credential("pve-token").unwrap().expose(), "one");
     assert!(all.load("other", &path).is_err(), "one cluster's good value never serves another");
+
+    // The next commit's tree has another folder.
+    let moved = files.dir.path().join("next.sops.yaml");
+    let kept = all.load("lab", &moved).unwrap();
+    assert!(matches!(kept.stale, Some(SopsError::Io { .. })));
+    assert_eq!(kept.secrets.credential("pve-token").unwrap().expose(), "one");
+    files.write("two");
+    std::fs::rename(&path, &moved).unwrap();
+    let fresh = all.load("lab", &moved).unwrap();
+    assert_eq!((fresh.stale, fresh.secrets.credential("pve-token").unwrap().expose()), (None, "two"));
 }
 
 proptest! {

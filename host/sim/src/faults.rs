@@ -20,8 +20,16 @@ pub struct Faults {
     pub tasks: Vec<TaskRule>,
     /// Nodes that do not answer (fact T23).
     pub nodes_down: Vec<String>,
-    /// No quorum: guest writes fail (fact C13).
-    pub quorum_lost: bool,
+    /// Nodes that answer again.
+    pub nodes_up: Vec<String>,
+    /// No quorum: guest writes fail (fact C13). `false` brings it back.
+    pub quorum_lost: Option<bool>,
+    /// Storages without room: allocations and downloads fail (fact S14; not on `lvmthin`, which overcommits).
+    pub storage_full: Vec<String>,
+    /// Every ticket so far is refused with 401 (facts T13, T15).
+    pub tickets_expired: bool,
+    /// New connections get another certificate. HTTPS only.
+    pub certificate_changed: Option<NewCertificate>,
     /// Storages whose listings fail, with the text.
     pub storage_errors: BTreeMap<String, String>,
     /// Guests whose config lock is held: so many writes time out.
@@ -32,19 +40,44 @@ pub struct Faults {
     pub guest_locks: BTreeMap<u32, String>,
     /// Guests that moved to another node.
     pub moved: BTreeMap<u32, String>,
+    /// Guests that are destroyed.
+    pub gone: Vec<u32>,
+    /// Values that somebody sets in the configuration of guests.
+    pub values: BTreeMap<u32, BTreeMap<String, String>>,
     /// Age in seconds that the inventory may have (fact C2).
     pub inventory_lag: f64,
 }
 
+/// Who signed the new certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewCertificate {
+    /// The same CA as before.
+    SameAuthority,
+    /// A CA that no client knows.
+    NewAuthority,
+}
+
 impl Faults {
-    /// Puts all but the request faults into a world.
+    /// Puts all into a world but what concerns the server: request faults and the certificate.
     pub fn apply(&self, world: &mut World) {
         world.task_rules.extend(self.tasks.iter().cloned());
         for name in &self.nodes_down {
             world.set_node(name, false);
         }
-        if self.quorum_lost {
-            world.quorate = false;
+        for name in &self.nodes_up {
+            world.set_node(name, true);
+        }
+        if let Some(lost) = self.quorum_lost {
+            world.quorate = !lost;
+        }
+        for name in &self.storage_full {
+            if let Some(storage) = world.storages.get_mut(name) {
+                storage.total = 0;
+            }
+        }
+        if self.tickets_expired {
+            world.expire_tickets();
         }
         for (name, text) in &self.storage_errors {
             if let Some(storage) = world.storages.get_mut(name) {
@@ -60,6 +93,14 @@ impl Faults {
         }
         for (vmid, node) in &self.moved {
             world.move_guest(*vmid, node);
+        }
+        for vmid in &self.gone {
+            world.guests.remove(vmid);
+        }
+        for (vmid, values) in &self.values {
+            if let Some(guest) = world.guests.get_mut(vmid) {
+                guest.config.extend(values.clone());
+            }
         }
         if self.inventory_lag > 0.0 {
             world.lag = seconds(self.inventory_lag);
@@ -92,6 +133,9 @@ pub struct RequestFault {
     /// What the client sees. Left out: only the delay.
     #[serde(default)]
     pub answer: Option<FaultAnswer>,
+    /// What happens to the cluster when a request is hit, before it is handled.
+    #[serde(default)]
+    pub change: Option<Box<Faults>>,
     /// Matching requests so far.
     #[serde(skip)]
     pub matched: u32,
@@ -139,6 +183,7 @@ impl RequestFault {
             times: 1,
             delay: 0.0,
             answer: Some(answer),
+            change: None,
             matched: 0,
         }
     }

@@ -17,7 +17,7 @@ pub mod seed;
 pub mod server;
 pub mod world;
 
-pub use faults::{FaultAnswer, Faults, RequestFault, TaskRule};
+pub use faults::{FaultAnswer, Faults, NewCertificate, RequestFault, TaskRule};
 pub use guest::{Guest, GuestKind};
 pub use refused::Refused;
 pub use server::{LoggedRequest, Sim, SimHandle, SimOptions, Tls};

@@ -158,7 +158,7 @@ pub fn fleet(count: u32) -> (World, Vec<Value>) {
             "spec": {
                 "node": node,
                 "vmid": vmid,
-                "state": if n % 2 == 0 { "running" } else { "stopped" },
+                "state": if n % 2 == 0 { "started" } else { "stopped" },
                 "memory": "2GiB",
                 "cpu": {"type": "host", "cores": 2},
                 "disks": [{

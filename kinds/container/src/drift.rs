@@ -71,6 +71,15 @@ pub(crate) fn drift(
     drift.report()
 }
 
+/// PVE does not show the key to this credential, so nothing about it is known (fact L12).
+fn unreadable(at: &str, key: &str) -> Anomaly {
+    let message = format!("PVE does not show `{key}` to this credential, so it is not compared");
+    Anomaly::new(Severity::Info, "unreadable", message)
+        .at(at)
+        .key(key)
+        .help("give the credential VM.Config.Options on this container")
+}
+
 fn is_protected(live: &LiveView<'_>) -> bool {
     live.text("protection").and_then(parse_bool) == Some(true)
 }
@@ -84,6 +93,10 @@ impl Drift<'_> {
         for row in FIELDS {
             let Some(want) = (row.get)(self.spec) else { continue };
             let at = place(self.spec, row.at);
+            if self.live.is_hidden(row.key) {
+                self.changes.anomalies.push(unreadable(&at, row.key));
+                continue;
+            }
             let same = row.same(self.live.text(row.key), &want);
             if !same && row.root_only && !self.context.root {
                 self.changes.anomalies.push(needs_root(Severity::Warning, &at, row.key, "a hook script"));

@@ -1,12 +1,11 @@
 //! The container's own keys that hold one value each.
 
 use crate::env::Env;
-use crate::network::canonical;
 use crate::rows::{Row, flag, store, text};
 use crate::spec::{Arch, ConsoleMode, ContainerSpec, Cpu, Dns, Options, OsType};
 use crate::startup::{self, Startup};
 use proxops_kind::changes::{numeric, trimmed};
-use proxops_kind::text::{parse_bool, split_list};
+use proxops_kind::text::{address, parse_bool, split_list};
 use proxops_kind::{Size, Words};
 
 /// cgroup v2 keeps at most this many CPU units, and means this many when there are none (fact L11).
@@ -96,7 +95,7 @@ pub static FIELDS: &[Row<ContainerSpec>] = &[
         |s| joined(&dns(s)?.nameservers),
         |s, v| store(&mut dns_mut(s).nameservers, Some(Words::parse(v))),
     )
-    .normal(|text| as_set(text, canonical)),
+    .normal(|text| as_set(text, address)),
     Row::<ContainerSpec>::new(
         "searchdomain",
         "/dns/domain",

@@ -2,9 +2,9 @@
 
 use crate::rows::{Row, flag, store, text};
 use crate::spec::{Network, NetworkType};
-use proxops_kind::text::{parse_bool, split_list};
+use proxops_kind::text::{address, parse_bool, split_list};
 use proxops_kind::{Props, Table, Words};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// No key may stand alone.
 pub static TABLE: Table = Table { default_key: None, aliases: &[] };
@@ -32,13 +32,13 @@ pub static ROWS: &[Row<Network>] = &[
     )
     .normal(|mac| mac.to_ascii_uppercase()),
     Row::<Network>::new("ip", "/ip", |n| n.ip.clone(), |n, v| store(&mut n.ip, Some(v.to_owned())))
-        .normal(canonical),
+        .normal(address),
     Row::<Network>::new("gw", "/gw", |n| n.gw.clone(), |n, v| store(&mut n.gw, Some(v.to_owned())))
-        .normal(canonical),
+        .normal(address),
     Row::<Network>::new("ip6", "/ip6", |n| n.ip6.clone(), |n, v| store(&mut n.ip6, Some(v.to_owned())))
-        .normal(canonical),
+        .normal(address),
     Row::<Network>::new("gw6", "/gw6", |n| n.gw6.clone(), |n, v| store(&mut n.gw6, Some(v.to_owned())))
-        .normal(canonical),
+        .normal(address),
     Row::<Network>::new(
         "firewall",
         "/firewall",
@@ -94,16 +94,6 @@ pub fn new(network: &Network, number: u32) -> Props {
     // PVE's only type; named as PVE does.
     props.set("type", "veth");
     props
-}
-
-/// One form of an address, with or without its prefix length; other words in lower case.
-pub fn canonical(text: &str) -> String {
-    let (address, length) = text.split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
-    match (address.parse::<IpAddr>(), length) {
-        (Ok(address), Some(length)) => format!("{address}/{length}"),
-        (Ok(address), None) => address.to_string(),
-        (Err(_), _) => text.to_ascii_lowercase(),
-    }
 }
 
 /// Whether this is an IPv4 address with a prefix length of 8 to 32, as PVE takes it.

@@ -440,3 +440,20 @@ fn a_fresh_clone_with_kept_protection_still_gets_its_volumes() {
     let pair = |k: &str, v: &str| (k.to_owned(), v.to_owned());
     assert_eq!(sent, [pair("protection", "0"), pair("mp0", "local-lvm:4,mp=/data"), pair("protection", "1")]);
 }
+
+#[test]
+fn variables_that_pve_hides_are_not_compared() {
+    // Fact L12: a report without them says nothing to a reader without VM.Config.Options.
+    let wanted = || spec_with(json!({ "env": { "LANG": "C" }, "cpu": { "cores": 2 } }));
+    let hidden = LiveGuest { hidden: vec!["env".into()], ..live_with(&[]) };
+    let report = drift(wanted(), hidden, &context());
+    assert_eq!(set(&report), [("cores".to_owned(), "2".to_owned())], "all else converges");
+    let [told] = &report.anomalies[..] else { panic!("{:?}", report.anomalies) };
+    assert_eq!(
+        (told.severity, told.code.as_str(), told.key.as_deref()),
+        (Severity::Info, "unreadable", Some("env"))
+    );
+    assert!(told.help.as_ref().is_some_and(|help| help.contains("VM.Config.Options")));
+    let report = drift(wanted(), live_with(&[]), &context());
+    assert_eq!(set(&report).len(), 2, "readable, and not set: written");
+}

@@ -1,7 +1,7 @@
 //! Cloud-init data (facts Q21 to Q24).
 
 use crate::spec::*;
-use crate::wanted::{Row, Token, Wanted, When, plain, tokens};
+use crate::wanted::{Row, Token, Wanted, When, address, plain, tokens};
 use proxops_kind::{Context, Diagnostic, Table, text};
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ pub static CUSTOM: Table = Table { default_key: None, aliases: &[] };
 
 /// Rows of `ipconfigN`.
 pub static IP_ROWS: &[Row<IpConfig>] = &[
-    plain!("ip", None, ip),
-    plain!("gw", None, gateway),
-    plain!("ip6", None, ip6),
-    plain!("gw6", None, gateway6),
+    Row { same: address, ..plain!("ip", None, ip) },
+    Row { same: address, ..plain!("gw", None, gateway) },
+    Row { same: address, ..plain!("ip6", None, ip6) },
+    Row { same: address, ..plain!("gw6", None, gateway6) },
 ];
 /// Rows of `cicustom`.
 pub static CUSTOM_ROWS: &[Row<Custom>] = &[

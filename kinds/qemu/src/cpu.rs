@@ -57,11 +57,23 @@ pub fn wanted(spec: &VmSpec, live: Option<&LiveView<'_>>, out: &mut Vec<Wanted>)
         let want = Some(bool_text(hidden).to_owned());
         tokens.push(Token { key: "hidden", want, default: Some("0"), same: boolean });
     }
-    out.push(Wanted::tokens("/spec/cpu", "cpu", &CPU, tokens, When::Stop));
+    out.push(Wanted::tokens("/spec/cpu", "cpu", &CPU, tokens, When::Stop).places(vec![
+        ("cputype", "/spec/cpu/type"),
+        ("flags", flags_place(spec)),
+        ("hidden", hidden(spec).map_or("/spec/cpu", |(_, at)| at)),
+    ]));
 
     let mib = spec.memory.mib().unwrap_or_default().to_string();
     let memory = vec![Token { key: "current", want: Some(mib), default: Some("512"), same: number }];
     out.push(Wanted::tokens("/spec/memory", "memory", &MEMORY, memory, When::Hotplug("memory")));
+}
+
+/// Where the manifest speaks of flags.
+fn flags_place(spec: &VmSpec) -> &'static str {
+    match nested_virt(spec) {
+        Some((_, at)) if spec.cpu.flags.is_none() => at,
+        _ => "/spec/cpu/flags",
+    }
 }
 
 /// The flags that should be there, `;`-joined; `None` when the manifest says nothing about them.

@@ -30,7 +30,8 @@ pub fn wanted(spec: &VmSpec, live: Option<&LiveView<'_>>) -> Vec<Wanted> {
     }
     for (key, value) in &spec.extra {
         let at = proxops_kind::report::child("/spec/extra", key);
-        let wanted = Wanted::text(at, key.clone(), value.as_str(), same_extra, keys::when(key))
+        let same = if key == "vmgenid" { same_generation } else { same_extra };
+        let wanted = Wanted::text(at, key.clone(), value.as_str(), same, keys::when(key))
             .root(keys::is_root_only(key));
         out.push(wanted);
     }
@@ -40,6 +41,11 @@ pub fn wanted(spec: &VmSpec, live: Option<&LiveView<'_>>) -> Vec<Wanted> {
 /// Unmodelled values are compared as text; numbers in any form are equal.
 fn same_extra(live: &str, want: &str) -> bool {
     crate::wanted::number(live, want)
+}
+
+/// `1` asks PVE for a new uuid, which any uuid fulfils (fact Q35).
+fn same_generation(live: &str, want: &str) -> bool {
+    live.eq_ignore_ascii_case(want) || (want == "1" && live != "0")
 }
 
 /// The steps of a new guest.

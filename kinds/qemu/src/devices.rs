@@ -2,7 +2,7 @@
 
 use crate::drives::fill;
 use crate::spec::*;
-use crate::wanted::{Row, Token, Wanted, When, amount, any_case, exact, flag, plain, tokens, word};
+use crate::wanted::{Row, Token, Wanted, When, amount, exact, flag, plain, tokens, word};
 use proxops_kind::{LiveView, Props, Table};
 
 /// PVE's `machine`.
@@ -14,8 +14,8 @@ pub static AGENT: Table = Table {
     default_key: Some("enabled"),
     aliases: &[("freeze-fs-on-backup", "freeze-fs"), ("guest-fsfreeze", "freeze-fs")],
 };
-/// PVE's `startup`.
-pub static STARTUP: Table = Table::with_default("order");
+/// PVE's `startup`; the order's key may be left out.
+pub static STARTUP: Table = Table { default_key: None, aliases: &[("", "order")] };
 /// PVE's `rng0`.
 pub static RNG: Table = Table::with_default("source");
 /// PVE's `watchdog`.
@@ -117,7 +117,7 @@ pub static USB_ROWS: &[Row<UsbDevice>] = &[
             true
         },
         default: None,
-        same: any_case,
+        same: same_usb,
     },
     plain!("mapping", None, mapping),
     flag!("usb3", Some("0"), usb3),
@@ -268,6 +268,15 @@ fn same_bdf(live: &str, want: &str) -> bool {
         t.split(';').map(full).collect::<Vec<_>>()
     };
     full(live) == full(want)
+}
+
+/// Two texts name the same USB device: 0x before its numbers and letter case do not matter.
+fn same_usb(live: &str, want: &str) -> bool {
+    let plain = |text: &str| {
+        let lower = text.to_ascii_lowercase();
+        lower.split(':').map(|number| number.trim_start_matches("0x").to_owned()).collect::<Vec<_>>()
+    };
+    plain(live) == plain(want)
 }
 
 /// PVE's word for a machine type.

@@ -24,7 +24,7 @@ pub fn drift(
     let live = LiveView::of(live)?;
     if live.guest.template && !template {
         let message = format!("VM {} is a template in PVE, and the manifest wants a VM", live.guest.vmid);
-        let anomaly = Anomaly::new(Severity::Error, "is-template", message)
+        let anomaly = Anomaly::new(Severity::Error, "kind-flip", message)
             .at("")
             .key("template")
             .help("make the manifest a TemplateVM, or give it another vmid: PVE can't turn a template back");
@@ -148,7 +148,8 @@ impl Run<'_> {
             return self.found.anomalies.push(anomaly);
         }
         let stop = self.needs_stop(wanted.when, write.as_deref(), &wanted.key);
-        let field = Field::new(&wanted.at, &wanted.key).needs_stop(stop);
+        let place = wanted.place(self.live.text(&wanted.key));
+        let field = Field::new(place, &wanted.key).needs_stop(stop);
         let shown = match (&wanted.want, &write) {
             // Percent-encoded keys are hard to read.
             (Want::Text { value, .. }, Some(_)) if wanted.key == "sshkeys" => Some(value.clone()),
@@ -214,7 +215,7 @@ impl Run<'_> {
         if let Some(volume) = disk.volume.as_deref().filter(|v| !drives::same_volume(v, file)) {
             let message = format!("{slot} holds {file}, and the manifest names {volume}");
             let help = "a live volume is never replaced: detach it in PVE, or put it into the manifest";
-            self.warn("other-volume", &format!("{at}/volume"), slot, message, help);
+            self.warn("volume-mismatch", &format!("{at}/volume"), slot, message, help);
         }
         if let Some(storage) = disk.storage.as_deref().filter(|s| drives::storage_of(file) != Some(s)) {
             let message = format!(
@@ -223,11 +224,11 @@ impl Run<'_> {
             );
             let help =
                 "a live volume is never moved: use PVE's \"move disk\", or put its storage into the manifest";
-            self.warn("other-storage", &format!("{at}/storage"), slot, message, help);
+            self.warn("storage-mismatch", &format!("{at}/storage"), slot, message, help);
         }
         let grown = self.size(disk, slot, live.get("size"), at);
         let (mut props, changed) =
-            crate::wanted::merge(Some(text), &drives::DRIVE, &crate::wanted::tokens(drives::DISK, disk));
+            crate::wanted::merge(Some(text), &drives::DRIVE, &drives::disk_tokens(disk));
         let waiting = self.live.pending(slot).is_some();
         if changed.is_empty() && !(waiting && grown.is_some()) {
             match grown {
@@ -268,14 +269,14 @@ impl Run<'_> {
             // A seeded disk got its size when it was made; from then on only its storage counts.
             let severity = if disk.image.is_some() { Severity::Info } else { Severity::Warning };
             let message = format!("{slot} has {now}, and the manifest says {want}");
-            let anomaly = Anomaly::new(severity, "disk-smaller", message)
+            let anomaly = Anomaly::new(severity, "size-mismatch", message)
                 .at(at)
                 .key(slot)
                 .help("say `grow: true` on this disk to let proxops grow it");
             self.found.anomalies.push(anomaly);
         } else if want < now && !at_least {
             let message = format!("{slot} has {now}, and the manifest says {want}: a disk never shrinks");
-            self.warn("disk-larger", &at, slot, message, "put the live size into the manifest");
+            self.warn("size-mismatch", &at, slot, message, "put the live size into the manifest");
         }
         None
     }
@@ -303,7 +304,7 @@ impl Run<'_> {
                             want.as_str()
                         );
                         let help = "the type is fixed once the volume exists: put it into the manifest, or make the volume anew in PVE";
-                        self.warn("efi-type-fixed", at, "efidisk0", message, help);
+                        self.warn("needs-recreate", at, "efidisk0", message, help);
                     }
                     let enrolled = live.get_bool("pre-enrolled-keys").unwrap_or(false);
                     if let Some(want) = efi.secure_boot.filter(|s| (*s == Switch::Enabled) != enrolled) {
@@ -314,7 +315,7 @@ impl Run<'_> {
                         );
                         let help = "PVE reads this only when it makes the volume (fact Q11): put the live state into the manifest, or make the volume anew in PVE";
                         self.warn(
-                            "secure-boot-fixed",
+                            "needs-recreate",
                             "/spec/hardware/efi-disk/secure-boot",
                             "efidisk0",
                             message,
@@ -343,13 +344,7 @@ impl Run<'_> {
                         let message =
                             format!("the TPM has version {version}, and the manifest says {}", want.as_str());
                         let help = "the version is fixed once the TPM exists: put it into the manifest, or make the TPM anew in PVE";
-                        self.warn(
-                            "tpm-version-fixed",
-                            "/spec/hardware/tpm/version",
-                            "tpmstate0",
-                            message,
-                            help,
-                        );
+                        self.warn("needs-recreate", "/spec/hardware/tpm/version", "tpmstate0", message, help);
                     }
                     self.found.note_pending(&self.live, Field::new(at, "tpmstate0"));
                 }
@@ -365,7 +360,7 @@ impl Run<'_> {
             );
             let help =
                 "a live volume is never moved: use PVE's \"move disk\", or put its storage into the manifest";
-            self.warn("other-storage", at, key, message, help);
+            self.warn("storage-mismatch", at, key, message, help);
         }
     }
 
@@ -582,44 +577,45 @@ impl Run<'_> {
             if disks.iter().any(|d| d == slot) || cd.as_deref() == Some(slot) {
                 continue;
             }
-            let (severity, code, what) = match drive.kind {
+            let (severity, what) = match drive.kind {
                 // A clone's disks are its template's; it declares only those that grow.
                 Drive::Disk if self.is_clone() => continue,
-                Drive::Disk => (Severity::Warning, "undeclared-disk", "disk"),
-                Drive::Cd => (Severity::Info, "undeclared-cdrom", "CD drive"),
+                Drive::Disk => (Severity::Warning, "disk"),
+                Drive::Cd => (Severity::Info, "CD drive"),
                 Drive::CloudInit if spec.hardware.cloud_init.is_some() => continue,
-                Drive::CloudInit => (Severity::Info, "undeclared-cloud-init", "cloud-init drive"),
+                Drive::CloudInit => (Severity::Info, "cloud-init drive"),
             };
-            found.push((severity, code, slot, format!("{what} {slot} ({}) is not declared", drive.file())));
+            found.push((severity, slot, format!("{what} {slot} ({})", drive.file())));
+        }
+        let hardware = &spec.hardware;
+        for (prefix, declared, what) in [
+            ("net", nics::slots(&spec.networks), "network card"),
+            ("hostpci", devices::pci_slots(&hardware.pci_devices), "PCI device"),
+            ("usb", devices::usb_slots(&hardware.usb_devices), "USB device"),
+            ("virtiofs", devices::virtiofs_slots(&hardware.virtiofs), "shared folder"),
+        ] {
+            for (slot, _) in devices::undeclared(&self.live, prefix, &declared) {
+                found.push((Severity::Warning, slot, format!("{what} {slot}")));
+            }
+        }
+        for (severity, slot, what) in found {
+            let remove = match slot.starts_with("net") {
+                true => format!("remove it with {{slot: {slot}, absent: true}}"),
+                false => "remove it in PVE".to_owned(),
+            };
+            let anomaly = Anomaly::new(severity, "undeclared", format!("{what} is not declared"))
+                .key(slot)
+                .help(format!("declare it, {remove}, or name it in the annotation proxops/ignore"));
+            self.found.anomalies.push(anomaly);
         }
         for (_, key, text) in self.live.slots("unused") {
             let volume = Props::parse(text, &drives::DRIVE);
             let volume = volume.get("file").unwrap_or(text);
-            found.push((
-                Severity::Info,
-                "unused-volume",
-                key,
-                format!("detached volume {volume} is kept as {key}"),
-            ));
-        }
-        for (prefix, declared, what, code) in [
-            ("net", nics::slots(&spec.networks), "network card", "undeclared-nic"),
-            ("hostpci", devices::pci_slots(&spec.hardware.pci_devices), "PCI device", "undeclared-device"),
-            ("usb", devices::usb_slots(&spec.hardware.usb_devices), "USB device", "undeclared-device"),
-        ] {
-            for (slot, _) in devices::undeclared(&self.live, prefix, &declared) {
-                found.push((Severity::Warning, code, slot, format!("{what} {slot} is not declared")));
-            }
-        }
-        for (severity, code, slot, message) in found {
-            let help = match code {
-                "undeclared-nic" => format!(
-                    "declare it, remove it with {{slot: {slot}, absent: true}}, or name it in the annotation proxops/ignore"
-                ),
-                "unused-volume" => "attach or remove it in PVE".to_owned(),
-                _ => "declare it, remove it in PVE, or name it in the annotation proxops/ignore".to_owned(),
-            };
-            self.found.anomalies.push(Anomaly::new(severity, code, message).key(slot).help(help));
+            let message = format!("detached volume {volume} is kept as {key}");
+            let anomaly = Anomaly::new(Severity::Info, "detached-volume", message)
+                .key(key)
+                .help("attach or remove it in PVE");
+            self.found.anomalies.push(anomaly);
         }
     }
 

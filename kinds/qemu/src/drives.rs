@@ -1,7 +1,8 @@
 //! Disks, firmware volumes, CD and cloud-init drives: slots, wire forms and their rows.
 
 use crate::spec::*;
-use crate::wanted::{Row, amount, exact, flag, tokens, word};
+use crate::wanted::{Row, Token, amount, encoded, exact, flag, tokens, word};
+use proxops_kind::text::percent_encode;
 use proxops_kind::{Context, Diagnostic, LiveView, Props, Scalar, Table, live::slot_index};
 
 /// PVE's drive grammar (facts Q6, Q8).
@@ -35,16 +36,36 @@ pub static DISK: &[Row<Disk>] = &[
     flag!("ro", Some("0"), read_only),
     Row {
         key: "serial",
-        get: |d| d.serial.as_ref().map(ToString::to_string),
+        get: |d| d.serial.as_ref().map(|serial| wire_serial(serial.as_str())),
         put: |d, t| {
             d.serial = Some(Scalar(t.to_owned()));
             true
         },
         default: None,
-        same: exact,
+        same: encoded,
     },
     flag!("ssd", Some("0"), ssd),
 ];
+
+/// PVE wants a serial number percent-encoded (schema: format urlencoded); one that can be read so stays.
+fn wire_serial(serial: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-%_.!~*'()".contains(&b);
+    if serial.bytes().all(plain) { serial.to_owned() } else { percent_encode(serial) }
+}
+
+/// The owned options of a disk. PVE can't read a drive that limits reads or writes by themselves and both
+/// together, so that a limit of one kind takes a live one of the other away.
+pub fn disk_tokens(disk: &Disk) -> Vec<Token> {
+    let mut out = tokens(DISK, disk);
+    let l = &disk.limits;
+    if [l.mbps_rd, l.mbps_wr].into_iter().flatten().any(|limit| limit > 0.0) {
+        out.extend(["mbps", "mbps_max", "bps", "bps_max_length"].map(Token::gone));
+    }
+    if [l.iops_rd, l.iops_wr].into_iter().flatten().any(|limit| limit > 0) {
+        out.extend(["iops", "iops_max", "iops_max_length"].map(Token::gone));
+    }
+    out
+}
 
 /// Options that wait for a power cycle on an attached disk (fact Q31). `serial` names the device anew.
 pub const WAITING: [&str; 7] = ["aio", "cache", "discard", "iothread", "ro", "serial", "ssd"];
@@ -169,7 +190,7 @@ pub fn create_disk(disk: &Disk, at: &str, context: &Context) -> Result<String, D
     if let Some(format) = disk.format.filter(|_| disk.volume.is_none()) {
         props.set("format", format.as_str());
     }
-    for token in tokens(DISK, disk) {
+    for token in disk_tokens(disk) {
         if let Some(want) = token.want {
             props.set(token.key, want);
         }

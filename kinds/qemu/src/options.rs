@@ -1,7 +1,9 @@
 //! Keys with one plain value each: one table for create, drift and adopt.
 
 use crate::spec::*;
-use crate::wanted::{Row, Wanted, When, amount, exact, flag, plain, same_hotplug, set, word, words};
+use crate::wanted::{
+    Row, Wanted, When, address_set, amount, exact, flag, plain, same_hotplug, set, word, words,
+};
 use proxops_kind::{Props, Scalar, Table, Words, text};
 
 /// A key of the whole spec.
@@ -166,7 +168,7 @@ pub static KEYS: &[Key] = &[
     key(
         "/spec/cloud-init-data/nameservers",
         AtOnce,
-        words!("nameserver", None, " ", set, cloud_init_data.nameservers),
+        words!("nameserver", None, " ", address_set, cloud_init_data.nameservers),
     ),
     key(
         "/spec/cloud-init-data/search-domains",

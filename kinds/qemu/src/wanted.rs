@@ -21,6 +21,24 @@ pub fn any_case(live: &str, want: &str) -> bool {
 pub fn number(live: &str, want: &str) -> bool {
     live == want || text::number(live) == text::number(want)
 }
+/// As IP addresses, words in any case.
+pub fn address(live: &str, want: &str) -> bool {
+    live == want || text::address(live) == text::address(want)
+}
+/// As a set of addresses.
+pub fn address_set(live: &str, want: &str) -> bool {
+    let sorted = |t: &str| {
+        let mut all: Vec<String> = text::split_list(t).map(text::address).collect();
+        all.sort();
+        all.dedup();
+        all
+    };
+    live == want || sorted(live) == sorted(want)
+}
+/// As percent-encoded text.
+pub fn encoded(live: &str, want: &str) -> bool {
+    live == want || text::percent_decode(live) == text::percent_decode(want)
+}
 /// As a boolean in any spelling.
 pub fn boolean(live: &str, want: &str) -> bool {
     live == want || text::parse_bool(live).is_some_and(|live| text::parse_bool(want) == Some(live))
@@ -235,6 +253,8 @@ pub struct Wanted {
     pub when: When,
     /// Only a root@pam ticket may set it (fact Q51).
     pub root: bool,
+    /// Pointers of single options, where they have one of their own.
+    pub places: Vec<(&'static str, &'static str)>,
 }
 
 impl Wanted {
@@ -247,7 +267,7 @@ impl Wanted {
         when: When,
     ) -> Self {
         let want = Want::Text { value: value.into(), default: None, same };
-        Self { at: at.into(), key: key.into(), want, when, root: false }
+        Self { at: at.into(), key: key.into(), want, when, root: false, places: Vec::new() }
     }
 
     /// A property string.
@@ -258,7 +278,14 @@ impl Wanted {
         tokens: Vec<Token>,
         when: When,
     ) -> Self {
-        Self { at: at.into(), key: key.into(), want: Want::Tokens(table, tokens), when, root: false }
+        Self {
+            at: at.into(),
+            key: key.into(),
+            want: Want::Tokens(table, tokens),
+            when,
+            root: false,
+            places: Vec::new(),
+        }
     }
 
     /// Only a root@pam ticket may set it.
@@ -266,6 +293,22 @@ impl Wanted {
     pub fn root(mut self, root: bool) -> Self {
         self.root = root;
         self
+    }
+
+    /// Pointers of single options.
+    #[must_use]
+    pub fn places(mut self, places: Vec<(&'static str, &'static str)>) -> Self {
+        self.places = places;
+        self
+    }
+
+    /// Where in the manifest a difference comes from: the field of the one option that differs, or the whole.
+    pub fn place(&self, live: Option<&str>) -> &str {
+        let Want::Tokens(table, tokens) = &self.want else { return &self.at };
+        match merge(live, table, tokens).1[..] {
+            [one] => self.places.iter().find(|(key, _)| *key == one).map_or(&*self.at, |(_, at)| *at),
+            _ => &self.at,
+        }
     }
 
     /// The text to write, given what is live; `None` when the live value is right.

@@ -143,15 +143,18 @@ fn a_seeded_disk_is_compared_by_storage_only() {
     let spec = disk(json!({ "image": "debian-13", "size": "20GiB" }));
     clean(spec, json!({}), "larger than its image");
     let loud = anomalies(disk(json!({ "image": "debian-13", "storage": "other" })), json!({}));
-    assert_eq!(loud[0].code, "other-storage");
+    assert_eq!(loud[0].code, "storage-mismatch");
     clean(disk(json!({ "image": "debian-13", "size": "64GiB" })), json!({}), "smaller: info only");
 }
 
 #[test]
 fn a_live_volume_is_never_replaced_or_moved() {
     for (spec, code) in [
-        (disk(json!({ "storage": "ceph" })), "other-storage"),
-        (json!({ "disks": [{ "interface": "scsi0", "volume": "local-lvm:vm-101-disk-7" }] }), "other-volume"),
+        (disk(json!({ "storage": "ceph" })), "storage-mismatch"),
+        (
+            json!({ "disks": [{ "interface": "scsi0", "volume": "local-lvm:vm-101-disk-7" }] }),
+            "volume-mismatch",
+        ),
     ] {
         let found = anomalies(spec, json!({ "scsihw": "virtio-scsi-single" }));
         assert_eq!(found.iter().map(|a| a.code.as_str()).collect::<Vec<_>>(), [code]);
@@ -267,7 +270,7 @@ fn firmware_volumes_are_made_once_and_never_rewritten() {
     .into_iter()
     .map(|a| a.code)
     .collect();
-    assert_eq!(codes, ["efi-type-fixed", "secure-boot-fixed", "tpm-version-fixed"]);
+    assert_eq!(codes, ["needs-recreate", "needs-recreate", "needs-recreate"]);
     let report = vm_drift(&with(app_spec(), spec), &guest(&with(app_live(), json!({ "bios": "ovmf" }))));
     let (set, _) = writes(&report);
     assert_eq!(set["efidisk0"], "local-lvm:1,efitype=4m,pre-enrolled-keys=1");
@@ -463,7 +466,7 @@ fn templates_are_marked_last_and_never_turned_back() {
     assert!(report.steps.is_empty());
     assert_eq!(
         (report.anomalies[0].code.as_str(), report.anomalies[0].severity),
-        ("is-template", Severity::Error)
+        ("kind-flip", Severity::Error)
     );
 }
 
@@ -567,4 +570,89 @@ fn taking_a_waiting_change_back_needs_no_stop() {
     let report = vm_drift(&app_spec(), &live);
     assert_eq!(writes(&report).0["cores"], "2");
     assert!(!report.changes[0].needs_stop);
+}
+
+#[test]
+fn a_serial_number_is_percent_encoded_on_the_wire() {
+    let disk = |serial: &str| json!({ "disks": [{ "interface": "scsi0", "storage": "local-lvm", "size": "32GiB", "controller": "virtio-scsi-single", "serial": serial }] });
+    let live = |serial: &str| json!({ "scsi0": format!("local-lvm:vm-101-disk-0,serial={serial},size=32G") });
+    clean(disk("WD/1 a,b"), live("WD%2F1%20a%2Cb"), "encoded");
+    clean(disk("WD%2F1"), live("WD%2F1"), "written as PVE has it");
+    clean(disk("plain-1"), live("plain-1"), "plain");
+    let (key, text) = one_write(disk("WD/1 a,b"), json!({}));
+    assert_eq!((&*key, &*text), ("scsi0", "local-lvm:vm-101-disk-0,size=32G,serial=WD%2F1%20a%2Cb"));
+}
+
+#[test]
+fn limits_of_one_direction_replace_a_live_limit_of_both() {
+    // PVE: both in one drive is "unable to parse drive options".
+    let disk = |limits: Json| json!({ "disks": [{ "interface": "scsi0", "storage": "local-lvm", "size": "32GiB", "controller": "virtio-scsi-single", "limits": limits }] });
+    let live = json!({ "scsi0": "local-lvm:vm-101-disk-0,iops=500,mbps=100,mbps_max=200,size=32G" });
+    let (_, text) = one_write(disk(json!({ "mbps-rd": 50 })), live.clone());
+    assert_eq!(text, "local-lvm:vm-101-disk-0,iops=500,size=32G,mbps_rd=50");
+    clean(disk(json!({ "mbps-rd": 0 })), live.clone(), "no limit asks for nothing");
+    clean(json!({}), live, "not owned");
+}
+
+#[test]
+fn addresses_are_compared_as_addresses() {
+    let spec = json!({ "cloud-init-data": {
+        "nameservers": ["2001:DB8:0::53", "192.0.2.53"],
+        "ipconfigs": [{ "ip6": "2001:DB8::9/64", "gateway6": "FE80::1" }],
+    } });
+    let live =
+        json!({ "nameserver": "192.0.2.53 2001:db8::53", "ipconfig0": "gw6=fe80::1,ip6=2001:db8:0::9/64" });
+    clean(spec, live, "addresses");
+}
+
+#[test]
+fn a_usb_device_has_its_number_with_and_without_0x() {
+    let mut live = guest(&with(app_live(), json!({ "usb0": "host=0x1234:0xABCD,usb3=1" })));
+    live.power = LivePower::Stopped;
+    let spec = json!({ "hardware": { "usb-devices": [{ "host": "1234:abcd", "usb3": true }] } });
+    assert_clean(&vm_drift(&with(app_spec(), spec), &live), "usb");
+}
+
+#[test]
+fn a_generation_id_that_pve_made_is_not_asked_for_again() {
+    let uuid = "66666666-7777-8888-9999-00000000000a";
+    clean(json!({ "extra": { "vmgenid": 1 } }), json!({ "vmgenid": uuid }), "any uuid");
+    clean(json!({ "extra": { "vmgenid": uuid.to_uppercase() } }), json!({ "vmgenid": uuid }), "this uuid");
+}
+
+#[test]
+fn a_change_of_the_processor_points_at_the_field_that_says_so() {
+    for (spec, live, at) in [
+        (json!({ "options": { "hidden": true } }), "host", "/spec/options/hidden"),
+        (json!({ "cpu": { "hidden": true } }), "host", "/spec/cpu/hidden"),
+        (
+            json!({ "options": { "nested-virt": false } }),
+            "host,flags=+nested-virt",
+            "/spec/options/nested-virt",
+        ),
+        (json!({ "cpu": { "nested-virt": true } }), "host", "/spec/cpu/nested-virt"),
+        (json!({ "cpu": { "flags": ["+aes"] } }), "host", "/spec/cpu/flags"),
+        (json!({}), "kvm64", "/spec/cpu/type"),
+        (json!({ "cpu": { "hidden": true } }), "kvm64", "/spec/cpu"),
+    ] {
+        let report = vm_drift(&with(app_spec(), spec), &guest(&with(app_live(), json!({ "cpu": live }))));
+        assert_eq!(report.changes.iter().map(|c| (&*c.at, &*c.key)).collect::<Vec<_>>(), [(at, "cpu")]);
+    }
+}
+
+#[test]
+fn a_shared_folder_that_no_manifest_declares_is_told() {
+    let found = anomalies(json!({}), json!({ "virtiofs0": "media" }));
+    assert_eq!(
+        found.iter().map(|a| (&*a.code, a.key.as_deref())).collect::<Vec<_>>(),
+        [("undeclared", Some("virtiofs0"))]
+    );
+}
+
+#[test]
+fn a_start_order_is_written_with_its_key_and_read_without() {
+    let spec = json!({ "options": { "startup": { "order": 2, "up": 30 } } });
+    clean(spec.clone(), json!({ "startup": "2,up=30" }), "bare");
+    clean(spec.clone(), json!({ "startup": "up=30,order=2,down=9" }), "another order, and one more");
+    assert_eq!(one_write(spec, json!({})), ("startup".into(), "order=2,up=30".into()));
 }

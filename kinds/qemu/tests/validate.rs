@@ -125,9 +125,14 @@ fn every_mistake_is_found_with_its_place() {
             "burst-without-limit",
         ),
         (
-            json!({ "disks": [{ "storage": "local-lvm", "size": "8GiB", "limits": { "iops-wr": 0, "iops-wr-max": 9 } }] }),
-            "/spec/disks/0/limits/iops-wr-max",
-            "burst-without-limit",
+            json!({ "hardware": { "display": { "type": "qxl", "memory": 1024 } } }),
+            "/spec/hardware/display/memory",
+            "out-of-range",
+        ),
+        (
+            json!({ "disks": [{ "storage": "local-lvm", "size": "8GiB", "serial": "123456789012345678901" }] }),
+            "/spec/disks/0/serial",
+            "bad-value",
         ),
         (json!({ "options": { "startup": "first" } }), "/spec/options/startup", "bad-value"),
         (
@@ -156,7 +161,7 @@ fn every_mistake_is_found_with_its_place() {
             "bad-address",
         ),
         (
-            json!({ "cloud-init-data": { "nameservers": ["dns"] } }),
+            json!({ "cloud-init-data": { "nameservers": ["192.0.2.300"] } }),
             "/spec/cloud-init-data/nameservers",
             "bad-address",
         ),
@@ -260,4 +265,25 @@ fn old_spellings_and_yaml_leftovers_are_read() {
     });
     let found = findings(&with(app_spec(), spec));
     assert_eq!(found, vec![]);
+}
+
+#[test]
+fn what_pve_takes_and_a_guest_can_hardly_use_is_a_warning() {
+    for (over, at) in [
+        (
+            json!({ "cloud-init-data": { "nameservers": ["dns.example.org"] } }),
+            "/spec/cloud-init-data/nameservers",
+        ),
+        (
+            json!({ "disks": [{ "storage": "local-lvm", "size": "8GiB", "limits": { "iops-wr": 0, "iops-wr-max": 9 } }] }),
+            "/spec/disks/0/limits/iops-wr-max",
+        ),
+    ] {
+        let found = findings(&with(app_spec(), over));
+        assert_eq!(found.iter().map(|f| (&*f.0, f.2)).collect::<Vec<_>>(), [(at, Severity::Warning)]);
+    }
+    // Percent-encoded on the wire, so nothing in it is forbidden.
+    let disk =
+        json!({ "disks": [{ "storage": "local-lvm", "size": "8GiB", "serial": "a,b=c/d 0123456789 x" }] });
+    assert_eq!(errors(disk), []);
 }

@@ -2,7 +2,9 @@
 //! pointers and messages may not; a kind that passed such a text on would count as broken, not its input.
 
 use crate::text::quoted;
-use crate::{Adopted, Anomaly, Change, Diagnostic, DriftReport, Identity, Refusal, Report, Validated};
+use crate::{
+    Adopted, Anomaly, Change, Diagnostic, DriftReport, Identity, Refusal, Report, Step, Validated, Value,
+};
 
 /// Longest pointer in bytes.
 const POINTER: usize = 1000;
@@ -69,6 +71,15 @@ pub(crate) fn report(report: &mut DriftReport) {
     };
     report.changes.iter_mut().for_each(shown);
     report.pending.iter_mut().for_each(shown);
+    // A write carries live parts along; PVE takes NUL nowhere else.
+    for step in &mut report.steps {
+        let Step::Configure(write) = step else { continue };
+        for param in write.set.iter_mut().filter(|param| param.key != "env") {
+            if let Value::Text(text) = &mut param.value {
+                text.retain(|c| c != '\0');
+            }
+        }
+    }
     report.anomalies.iter_mut().for_each(|anomaly: &mut Anomaly| {
         clean(&mut anomaly.message);
         anomaly.key.iter_mut().chain(&mut anomaly.help).for_each(clean);
@@ -99,7 +110,11 @@ pub(crate) fn validated(validated: Option<Validated>, report: &mut Report) -> Op
     v.references.retain(|r| is_word(&r.to.name) || refuse(&r.at, "resource's name", &r.to.name));
     v.references.retain(|r| is_word(&r.to.kind) || refuse(&r.at, "kind's name", &r.to.kind));
     v.secrets.retain(|s| is_text(&s.name, 200) || refuse(&s.at, "name in the secrets document", &s.name));
-    v.storages.retain(|s| is_word(&s.storage) || refuse(&s.at, "storage's name", &s.storage));
+    v.storages.retain(|s| {
+        let node = s.node.as_deref().unwrap_or("any");
+        (is_word(&s.storage) || refuse(&s.at, "storage's name", &s.storage))
+            && (is_word(node) || refuse("/spec/node", "node's name", node))
+    });
     v.attributes.retain(|(_, value)| !value.contains('\0'));
     let good = match &mut v.identity {
         Identity::Guest(guest) => {
@@ -150,11 +165,12 @@ mod tests {
         v.references.push(Reference::new("ISO", "debian", "/spec/other"));
         v.secrets.push(SecretUse::new("a\nb", SecretClass::Password, "/spec/password"));
         v.storages.push(StorageUse::new("../x", "images", "/spec/storage"));
+        v.storages.push(StorageUse::new("local", "iso", "/spec/storage").on("10.0.0.1/33"));
         let mut report = Report::new();
         let v = validated(Some(v), &mut report).expect("the rest is good");
         assert_eq!((v.references.len(), v.secrets.len(), v.storages.len()), (1, 0, 0));
         let places: Vec<String> = report.into_diagnostics().into_iter().map(|d| d.at).collect();
-        assert_eq!(places, ["/metadata/name", "/spec/iso", "/spec/password", "/spec/storage"]);
+        assert_eq!(places, ["/metadata/name", "/spec/iso", "/spec/node", "/spec/password", "/spec/storage"]);
         let mut report = Report::new();
         assert!(validated(Some(Validated::new(Identity::guest_id("a b", 100, None))), &mut report).is_none());
         assert!(report.has_errors());

@@ -78,6 +78,11 @@ impl<'a> LiveView<'a> {
         self.guest.pending.iter().find(|p| p.key == key)
     }
 
+    /// Whether PVE hides this key from the credential: nobody can tell whether it is set.
+    pub fn is_hidden(&self, key: &str) -> bool {
+        self.guest.hidden.iter().any(|k| k == key)
+    }
+
     /// Whether PVE reports this masked secret as set.
     pub fn has_secret(&self, key: &str) -> bool {
         self.guest.secrets_present.iter().any(|k| k == key)

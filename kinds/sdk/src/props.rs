@@ -6,7 +6,8 @@ use std::fmt;
 /// How a property string is read: which key the value without a key has, and other names of keys.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table {
-    /// The key of a value that stands alone.
+    /// The key of a value that stands alone, which new text leaves out. A key that may be left out and is
+    /// written all the same is an alias of "".
     pub default_key: Option<&'static str>,
     /// Other spelling and the key that it means.
     pub aliases: &'static [(&'static str, &'static str)],
@@ -50,7 +51,7 @@ impl Token {
     fn key<'a>(&'a self, table: &'static Table) -> &'a str {
         match self.equals.and_then(|at| self.text.get(..at)) {
             Some(key) => table.canonical(key.trim()),
-            None => table.default_key.unwrap_or_default(),
+            None => table.canonical(table.default_key.unwrap_or_default()),
         }
     }
 
@@ -171,6 +172,18 @@ mod tests {
         new.set("size", "1G");
         new.set("file", "a:b");
         assert_eq!(new.to_string(), "a:b,size=1G");
+    }
+
+    #[test]
+    fn a_key_that_may_be_left_out_is_written() {
+        static STARTUP: Table = Table { default_key: None, aliases: &[("", "order")] };
+        let mut live = Props::parse("1,up=30", &STARTUP);
+        assert_eq!(live.get("order"), Some("1"));
+        live.set("order", "2");
+        assert_eq!(live.to_string(), "2,up=30");
+        let mut new = Props::new(&STARTUP);
+        new.set("order", "2");
+        assert_eq!(new.to_string(), "order=2");
     }
 
     proptest! {

@@ -4,6 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer, de};
 use std::borrow::Cow;
 use std::fmt;
+use std::net::IpAddr;
 
 /// PVE's list formats split on comma, semicolon and white space (fact T11).
 pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
@@ -35,6 +36,16 @@ pub fn number(text: &str) -> Cow<'_, str> {
             if plain == trimmed { Cow::Borrowed(trimmed) } else { Cow::Owned(plain) }
         }
         _ => Cow::Borrowed(trimmed),
+    }
+}
+
+/// One form of an IP address, with or without its prefix length; other words in lower case.
+pub fn address(text: &str) -> String {
+    let (ip, length) = text.split_once('/').map_or((text, None), |(ip, length)| (ip, Some(length)));
+    match (ip.parse::<IpAddr>(), length) {
+        (Ok(ip), Some(length)) => format!("{ip}/{length}"),
+        (Ok(ip), None) => ip.to_string(),
+        (Err(_), _) => text.to_ascii_lowercase(),
     }
 }
 
@@ -265,6 +276,18 @@ mod tests {
             [("2", "2"), ("2.0", "2"), ("02", "2"), ("1.50", "1.5"), ("0", "0"), ("x", "x"), ("3e2", "300")]
         {
             assert_eq!(number(from), to);
+        }
+    }
+
+    #[test]
+    fn addresses_have_one_form() {
+        for (from, to) in [
+            ("FE80:0:0::1/64", "fe80::1/64"),
+            ("192.0.2.1", "192.0.2.1"),
+            ("DHCP", "dhcp"),
+            ("fe80::1%eth0", "fe80::1%eth0"),
+        ] {
+            assert_eq!(address(from), to);
         }
     }
 

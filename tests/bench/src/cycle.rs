@@ -44,7 +44,7 @@ pub async fn no_op() -> Result<Vec<Row>> {
 }
 
 /// The configuration of all guests of [`seed::fleet`], and what waits for a restart of those that run.
-fn guest_paths(count: u32) -> Vec<String> {
+pub fn guest_paths(count: u32) -> Vec<String> {
     let of = |n: u32| {
         let guest = format!("/nodes/{}/qemu/{}", seed::NODES[n as usize % seed::NODES.len()], 1000 + n);
         let mut paths = vec![format!("{guest}/config")];

@@ -25,7 +25,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// `fleet:<n>`, `empty` or `demo`, with tasks of this length.
+    /// `estate:<clusters>:<guests>` (addresses with spaces between), `fleet:<n>`, `soak:<n>` (a fleet that is changed and disturbed), `empty` or `demo`, with tasks of this length.
     pub fn start(world: &str, task: Duration) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["serve", world, &task.as_millis().to_string()])
@@ -49,10 +49,21 @@ impl Drop for Served {
 }
 
 /// The simulator's side of [`Served::start`].
-pub async fn serve(world: &str, task_ms: &str) -> Result<()> {
-    let world = match world.split_once(':') {
+pub async fn serve(world_name: &str, task_ms: &str) -> Result<()> {
+    if let Some((clusters, guests)) = world_name.strip_prefix("estate:").and_then(|rest| rest.split_once(':'))
+    {
+        let mut sims = Vec::new();
+        for _ in 0..clusters.parse::<u32>()? {
+            sims.push(Sim::start(seed::fleet(guests.parse()?).0, SimOptions::default()).await?);
+        }
+        println!("{}", sims.iter().map(proxops_sim::SimHandle::url).collect::<Vec<_>>().join(" "));
+        tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+        return Ok(());
+    }
+    let world = match world_name.split_once(':') {
+        // also soak:<n>
         Some((_, n)) => seed::fleet(n.parse()?).0,
-        None if world == "demo" => seed::demo(),
+        None if world_name == "demo" => seed::demo(),
         None => {
             let mut world = seed::empty();
             if let Some(storage) = world.storages.get_mut("local-lvm") {
@@ -64,7 +75,15 @@ pub async fn serve(world: &str, task_ms: &str) -> Result<()> {
     let task_duration = Some(Duration::from_millis(task_ms.parse()?));
     let sim = Sim::start(world, SimOptions { task_duration, ..SimOptions::default() }).await?;
     println!("{}", sim.url());
-    tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+    let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
+    if world_name.starts_with("soak:") {
+        tokio::select! {
+            ended = ended => ended??,
+            () = crate::soak::disturb(&sim) => 0,
+        };
+    } else {
+        ended.await??;
+    }
     Ok(())
 }
 
@@ -93,6 +112,32 @@ impl Ground {
             text.push_str(&format!("      {line}\n"));
         }
         ground.write(&format!("clusters/{CLUSTER}/config.yaml"), &text)?;
+        ground.git(&["init", "--quiet"])?;
+        Ok(ground)
+    }
+
+    /// A cluster for each address, all with these manifests; `process` is proxops.yaml.
+    pub fn estate(manifests: &[Value], urls: &[&str], process: &str) -> Result<Self> {
+        let ground = Self::bare()?;
+        ground.write("proxops.yaml", process)?;
+        for (n, url) in urls.iter().enumerate() {
+            let name = format!("c{n:02}");
+            let mut all = String::new();
+            for manifest in manifests {
+                let mut whole = manifest.clone();
+                if let Some(whole) = whole.as_object_mut() {
+                    whole.insert("apiVersion".to_owned(), json!("proxops/v1alpha1"));
+                }
+                all.push_str(&format!("---\n{}", yaml(&whole)));
+            }
+            ground.write(&format!("vm/{name}/all.yaml"), &all)?;
+            ground.write(
+                &format!("clusters/{name}/resources.yaml"),
+                &format!("resources: [../../vm/{name}/all.yaml]\n"),
+            )?;
+            let config = format!("pve:\n  clusters:\n    {name}:\n      base-url: {url}\n");
+            ground.write(&format!("clusters/{name}/config.yaml"), &config)?;
+        }
         ground.git(&["init", "--quiet"])?;
         Ok(ground)
     }
@@ -232,29 +277,10 @@ fn binary() -> Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("proxops"))
 }
 
-/// Builds the `proxops` binary in this one's own profile: cargo builds no binary of another package by itself.
-pub fn build_binary() -> Result<()> {
-    if std::env::var_os("CARGO").is_none() && binary()?.exists() {
-        return Ok(());
-    }
-    let folder = binary()?;
-    let folder = folder.parent().context("no folder")?;
-    let profile = match folder.file_name().and_then(|n| n.to_str()) {
-        Some("debug") | None => "dev",
-        Some(name) => name,
-    };
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(workspace()).args([
-        "build",
-        "--quiet",
-        "--locked",
-        "-p",
-        "proxops",
-        "--profile",
-        profile,
-    ]);
-    let status = cargo.arg("--target-dir").arg(folder.parent().context("no target folder")?).status()?;
-    ensure!(status.success(), "the proxops binary could not be built");
+/// The `proxops` binary must lie beside this one, as `make bench` builds them.
+pub fn need_binary() -> Result<()> {
+    let binary = binary()?;
+    ensure!(binary.exists(), "there is no {}: build it with `make bench`", binary.display());
     Ok(())
 }
 

@@ -47,6 +47,7 @@ pub fn guest(sim: &mut Sim, node: &str, vmid: u32) -> Result<LiveGuest> {
         values,
         secrets_present: if masked { vec!["cipassword".to_owned()] } else { Vec::new() },
         pending: Vec::new(),
+        hidden: vec![],
         fresh_clone_of: None,
     })
 }

@@ -1,10 +1,12 @@
 //! Figures to hold: one line for each, its bound and PASS or MISS. Ratios are of times taken in one run, because
 //! machines differ and are noisy.
 //!
-//! `bench` runs everything, `bench plan drift` only these parts. Exit code 1 if a bound is missed.
+//! `bench` runs everything but the soak, `bench plan drift` only these parts, `bench soak` the soak. Exit code 1 if a bound is missed.
 
+mod adopt;
 mod compile;
 mod cycle;
+mod daemon;
 mod example;
 mod fetch;
 mod ground;
@@ -13,13 +15,17 @@ mod live;
 mod native;
 mod plan;
 mod report;
+mod soak;
 
 use anyhow::{Result, ensure};
 use report::Row;
 use std::process::ExitCode;
 
 /// Parts, in the order of the table.
-const PARTS: [&str; 8] = ["drift", "plan", "cycle", "apply", "example", "memory", "compile", "kinds"];
+const PARTS: [&str; 11] =
+    ["drift", "plan", "cycle", "adopt", "apply", "example", "memory", "compile", "kinds", SOAK, "daemon"];
+/// Takes minutes: only when it is named.
+const SOAK: &str = "soak";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -45,9 +51,12 @@ async fn measure(words: &[String]) -> Result<bool> {
     ensure!(wrong.is_none(), "there is no part {wrong:?}; there are {}", PARTS.join(", "));
     // Fails only if it is set already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    ground::build_binary()?;
+    ground::need_binary()?;
     let mut held = true;
-    for part in PARTS.into_iter().filter(|part| words.is_empty() || words.iter().any(|word| word == part)) {
+    for part in PARTS
+        .into_iter()
+        .filter(|part| (words.is_empty() && *part != SOAK) || words.iter().any(|word| word == part))
+    {
         match rows(part).await {
             Ok(rows) => rows.iter().for_each(|row| held &= row.print()),
             Err(error) => {
@@ -64,10 +73,13 @@ async fn rows(part: &str) -> Result<Vec<Row>> {
         "drift" => plan::drift(),
         "plan" => plan::plans(),
         "cycle" => cycle::no_op().await,
+        "adopt" => adopt::rows().await,
         "apply" => cycle::apply().await,
         "example" => example::rows().await,
         "memory" => cycle::memory().await,
         "kinds" => kinds::rows(),
+        "daemon" => daemon::rows().await,
+        SOAK => soak::rows().await,
         _ => compile::rows(),
     }
 }

@@ -147,6 +147,7 @@ fn live_guest(g: &LiveGuest) -> sdk::LiveGuest {
         values: g.values.iter().map(|(k, v)| (k.clone(), value(v))).collect(),
         secrets_present: g.secrets_present.clone(),
         pending: pending.collect(),
+        hidden: g.hidden.clone(),
         fresh_clone_of: g.fresh_clone_of.as_ref().map(resource),
         ext: Vec::new(),
     }

@@ -187,9 +187,9 @@ fn protection_a_lock_ha_and_replication_keep_an_owned_guest() {
 #[test]
 fn a_live_volume_is_never_made_anew_moved_shrunk_or_grown_unasked() {
     for (what, disk, code) in [
-        ("another storage", json!({"storage": "nfs"}), "other-storage"),
-        ("larger", json!({"size": "2GiB"}), "disk-smaller"),
-        ("smaller", json!({"size": "512MiB", "grow": true}), "disk-larger"),
+        ("another storage", json!({"storage": "nfs"}), "storage-mismatch"),
+        ("larger", json!({"size": "2GiB"}), "size-mismatch"),
+        ("smaller", json!({"size": "512MiB", "grow": true}), "size-mismatch"),
     ] {
         let mut world = seed::empty();
         live(&mut world, 100, "pve01", "web", Some("proxops"));

@@ -44,3 +44,24 @@ pub fn iso(name: &str) -> Value {
     let url = format!("https://images.example.org/{file}");
     manifest("ISO", name, json!({"node": "pve01", "storage": "local", "filename": file, "url": url}))
 }
+
+/// A secrets document of these entries, `secrets.<key>` or any other dot path, for the tests' age key.
+pub fn sops(entries: &[(&str, &str)]) -> String {
+    use proxops_secrets::Value as Secret;
+    let mut tree = Secret::Map(Vec::new());
+    for (path, value) in entries {
+        let mut at = &mut tree;
+        for part in path.split('.') {
+            let Secret::Map(entries) = at else { panic!("{path} goes through a value") };
+            let index = entries.iter().position(|(key, _)| key == part).unwrap_or_else(|| {
+                entries.push((part.to_owned(), Secret::Map(Vec::new())));
+                entries.len() - 1
+            });
+            at = &mut entries[index].1;
+        }
+        *at = Secret::str(*value);
+    }
+    let key = crate::documents::age_key();
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    proxops_secrets::Document::create("secrets.sops.yaml", std::slice::from_ref(&key.1), &tree, now).unwrap()
+}

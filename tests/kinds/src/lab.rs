@@ -272,6 +272,7 @@ impl Lab {
             pending: pending.collect(),
             values,
             secrets_present: secrets,
+            hidden: vec![],
             fresh_clone_of: fresh,
             ext: vec![],
         }))

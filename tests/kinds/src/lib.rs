@@ -13,6 +13,7 @@ pub mod draw;
 pub mod file;
 pub mod kinds;
 pub mod lab;
+pub mod living;
 pub mod mix;
 pub mod oracle;
 pub mod samples;

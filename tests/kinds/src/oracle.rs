@@ -99,7 +99,7 @@ fn of_vm(live: &Config, spec: &Json, fresh: bool) -> Expected {
                     out.add("cloud-init-slot", slot);
                 }
                 if own.is_some() && own != storage(text) && !clone {
-                    out.add("other-storage", slot);
+                    out.add("storage-mismatch", slot);
                 }
             }
             (None, Some(slot)) if live.contains_key(slot) => out.add("slot-taken", slot),
@@ -110,18 +110,19 @@ fn of_vm(live: &Config, spec: &Json, fresh: bool) -> Expected {
     for (slot, text) in drives {
         let declared = disks.iter().any(|d| d == slot) || cd.as_deref() == Some(slot);
         if !declared && !clone && !is_cd(text) && !is_cloud_init(text) {
-            out.add("undeclared-disk", slot);
+            out.add("undeclared", slot);
         }
     }
-    for (prefix, list, code) in [
-        ("net", &spec["networks"], "undeclared-nic"),
-        ("hostpci", &hardware["pci-devices"], "undeclared-device"),
-        ("usb", &hardware["usb-devices"], "undeclared-device"),
+    for (prefix, list) in [
+        ("net", &spec["networks"]),
+        ("hostpci", &hardware["pci-devices"]),
+        ("usb", &hardware["usb-devices"]),
+        ("virtiofs", &hardware["virtiofs"]),
     ] {
         let declared = vm::slots(list, "slot", prefix);
         for (slot, _) in family(live, prefix) {
             if !declared.iter().any(|d| d == slot) {
-                out.add(code, slot);
+                out.add("undeclared", slot);
             }
         }
     }
@@ -143,25 +144,25 @@ fn of_vm(live: &Config, spec: &Json, fresh: bool) -> Expected {
     if let (Some(text), true) = (live.get("efidisk0"), hardware["efi-disk"].is_object()) {
         let efi = &hardware["efi-disk"];
         if efi["storage"].as_str() != storage(text) && !clone {
-            out.add("other-storage", "efidisk0");
+            out.add("storage-mismatch", "efidisk0");
         }
         let want = efi["type"].as_str().or(efi["template"].as_str());
         if want.is_some_and(|want| want != token(text, "efitype").unwrap_or("2m")) {
-            out.add("efi-type-fixed", "efidisk0");
+            out.add("needs-recreate", "efidisk0");
         }
         let enrolled = token(text, "pre-enrolled-keys") == Some("1");
         if efi["secure-boot"].as_str().is_some_and(|want| (want == "enabled") != enrolled) {
-            out.add("secure-boot-fixed", "efidisk0");
+            out.add("needs-recreate", "efidisk0");
         }
     }
     if let (Some(text), true) = (live.get("tpmstate0"), hardware["tpm"].is_object()) {
         let tpm = &hardware["tpm"];
         let want = tpm["storage"].as_str().or(hardware["efi-disk"]["storage"].as_str());
         if want != storage(text) && !clone {
-            out.add("other-storage", "tpmstate0");
+            out.add("storage-mismatch", "tpmstate0");
         }
         if tpm["version"].as_str().is_some_and(|want| want != token(text, "version").unwrap_or("v1.2")) {
-            out.add("tpm-version-fixed", "tpmstate0");
+            out.add("needs-recreate", "tpmstate0");
         }
     }
     out
@@ -180,19 +181,19 @@ fn vm_disk(out: &mut Expected, disk: &Json, slot: &str, live: Option<&str>, clon
     // A template's volumes have another name, and are the same volumes.
     let plain = |name: &str| name.replace("base-", "vm-");
     if disk["volume"].as_str().is_some_and(|want| plain(want) != plain(file(text))) {
-        out.add("other-volume", slot);
+        out.add("volume-mismatch", slot);
     }
     if disk["storage"].is_string() && disk["storage"].as_str() != storage(text) {
-        out.add("other-storage", slot);
+        out.add("storage-mismatch", slot);
     }
     let (Some(want), Some(now)) = (bytes(&disk["size"]), size_of(text)) else { return };
     let seeded = disk["image"].is_string();
     let may_grow = disk["grow"] == json!(true) || (fresh && clone);
     if want > now && !may_grow && !seeded {
-        out.add("disk-smaller", slot);
+        out.add("size-mismatch", slot);
     }
     if want < now && !seeded && !clone {
-        out.add("disk-larger", slot);
+        out.add("size-mismatch", slot);
     }
 }
 
@@ -201,7 +202,7 @@ fn of_ct(live: &Config, spec: &Json, fresh: bool) -> Expected {
     let normal = |path: &str| path.split('/').filter(|p| !p.is_empty()).collect::<Vec<_>>().join("/");
     let volume = |out: &mut Expected, slot: &str, text: &str, item: &Json| {
         if text.starts_with('/') {
-            return out.add("not-a-volume", slot);
+            return out.add("slot-taken", slot);
         }
         if item["storage"].is_string() && item["storage"].as_str() != storage(text) {
             out.add("storage-mismatch", slot);
@@ -227,8 +228,8 @@ fn of_ct(live: &Config, spec: &Json, fresh: bool) -> Expected {
     for (item, slot) in spec["bind-mounts"].as_array().into_iter().flatten().zip(&binds) {
         let want = normal(item["host-path"].as_str().unwrap_or_default());
         match live.get(slot) {
-            Some(text) if !text.starts_with('/') => out.add("not-a-bind-mount", slot),
-            Some(text) if normal(file(text)) != want => out.add("bind-mount-mismatch", slot),
+            Some(text) if !text.starts_with('/') => out.add("slot-taken", slot),
+            Some(text) if normal(file(text)) != want => out.add("volume-mismatch", slot),
             _ => {}
         }
     }

@@ -276,13 +276,15 @@ fn vm_special(path: &str) -> Option<Special> {
         "cpu/vcpus" => values(json!(1), json!(4)),
         "cpu/affinity" => values(json!("0-3"), json!(5)),
         "cpu/flags" => values(json!(["+aes", "-pcid"]), json!("+ssbd")),
-        "disks/[]/storage" => then(Then::Fixed("other-storage"), json!({}), json!("local-lvm"), json!("nfs")),
+        "disks/[]/storage" => {
+            then(Then::Fixed("storage-mismatch"), json!({}), json!("local-lvm"), json!("nfs"))
+        }
         "disks/[]/size" => {
-            then(Then::Grow("disk-larger"), disk(json!({ "grow": true })), json!("8GiB"), json!("9420MiB"))
+            then(Then::Grow("size-mismatch"), disk(json!({ "grow": true })), json!("8GiB"), json!("9420MiB"))
         }
         "disks/[]/image" => then(Then::Nothing, json!({}), json!("deb13"), json!("deb13")),
         "disks/[]/volume" => required(then(
-            Then::Fixed("other-volume"),
+            Then::Fixed("volume-mismatch"),
             json!({ "disks": [{ "interface": "scsi0" }] }),
             json!("local-lvm:vm-101-disk-70"),
             json!("local-lvm:vm-101-disk-71"),
@@ -290,7 +292,8 @@ fn vm_special(path: &str) -> Option<Special> {
         "disks/[]/format" => {
             then(Then::Nothing, disk(json!({ "storage": "nfs" })), json!("qcow2"), json!("raw"))
         }
-        "disks/[]/serial" => values(json!("DATA01"), json!(77)),
+        // PVE takes it percent-encoded.
+        "disks/[]/serial" => values(json!("DATA/01, a=b"), json!(77)),
         "disks/[]/limits/mbps-rd-max" => {
             with(disk(json!({ "limits": { "mbps-rd": 10 } })), json!(100.5), json!(50))
         }
@@ -314,21 +317,21 @@ fn vm_special(path: &str) -> Option<Special> {
         "hardware/display/type" => values(json!("qxl"), json!("serial1")),
         "hardware/display/memory" => values(json!(512), json!("4MiB")),
         "hardware/efi-disk/storage" => {
-            then(Then::Fixed("other-storage"), json!({}), json!("local-lvm"), json!("nfs"))
+            then(Then::Fixed("storage-mismatch"), json!({}), json!("local-lvm"), json!("nfs"))
         }
         "hardware/efi-disk/type" | "hardware/efi-disk/template" => {
-            then(Then::Fixed("efi-type-fixed"), json!({}), json!("4m"), json!("2m"))
+            then(Then::Fixed("needs-recreate"), json!({}), json!("4m"), json!("2m"))
         }
         "hardware/efi-disk/size" => then(Then::Nothing, json!({}), json!("1MiB"), json!("4MiB")),
         "hardware/efi-disk/secure-boot" => {
-            then(Then::Fixed("secure-boot-fixed"), json!({}), json!("enabled"), json!("disabled"))
+            then(Then::Fixed("needs-recreate"), json!({}), json!("enabled"), json!("disabled"))
         }
         // Without its storage it takes the efi-disk's, so that it can't just leave.
         "hardware/tpm/storage" => {
-            required(then(Then::Fixed("other-storage"), json!({}), json!("local-lvm"), json!("nfs")))
+            required(then(Then::Fixed("storage-mismatch"), json!({}), json!("local-lvm"), json!("nfs")))
         }
         "hardware/tpm/version" => {
-            then(Then::Fixed("tpm-version-fixed"), json!({}), json!("v2.0"), json!("v1.2"))
+            then(Then::Fixed("needs-recreate"), json!({}), json!("v2.0"), json!("v1.2"))
         }
         // An empty drive is what a drive without a medium means.
         "hardware/cdrom/iso" => {
@@ -341,7 +344,7 @@ fn vm_special(path: &str) -> Option<Special> {
             then(Then::Fixed("cloud-init-drive"), json!({}), json!(true), json!(false))
         }
         "hardware/cloud-init/storage" => {
-            required(then(Then::Fixed("other-storage"), json!({}), json!("local-lvm"), json!("nfs")))
+            required(then(Then::Fixed("storage-mismatch"), json!({}), json!("local-lvm"), json!("nfs")))
         }
         "hardware/cloud-init/slot" => {
             then(Then::Fixed("cloud-init-slot"), json!({}), json!("ide2"), json!("sata5"))
@@ -481,7 +484,7 @@ fn ct_special(path: &str) -> Option<Special> {
         "mount-points/[]/mount-point" => values(json!("/data"), json!("/srv/x/")),
         "mount-points/[]/options/mount-options" => values(json!(["noatime"]), json!("discard;nodev")),
         "bind-mounts/[]/host-path" => {
-            then(Then::Fixed("bind-mount-mismatch"), json!({}), json!("/srv/media"), json!("/srv/other"))
+            then(Then::Fixed("volume-mismatch"), json!({}), json!("/srv/media"), json!("/srv/other"))
         }
         "bind-mounts/[]/mount-point" => values(json!("/media"), json!("/other")),
         "devices/[]/path" => values(json!("/dev/fuse"), json!("/dev/kvm")),

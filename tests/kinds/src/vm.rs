@@ -237,7 +237,9 @@ fn disk_options(d: &mut Draw, f: &mut Fields) {
     f.may(d, "backup", Draw::flag);
     f.may(d, "replicate", Draw::flag);
     f.may(d, "read-only", Draw::flag);
-    f.may(d, "serial", |d| d.pick(&[json!("DATA01"), json!(12345), json!("01234567890123456789")]));
+    f.may(d, "serial", |d| {
+        d.pick(&[json!("DATA01"), json!(12345), json!("01234567890123456789"), json!("A B/1=2")])
+    });
     f.may(d, "limits", |d| {
         let mut l = Fields::default();
         for name in ["mbps-rd", "mbps-wr", "mbps-rd-max", "mbps-wr-max"] {

@@ -1,14 +1,21 @@
 //! One file a command. Each returns the exit code.
 
+mod adopt;
 mod apply;
 mod demo;
 mod diff;
+mod doctor;
 mod explain;
+mod history;
+mod init;
 mod kinds;
+mod man;
 mod new;
+mod run;
 mod schema;
 mod sim;
 mod status;
+mod suspend;
 mod validate;
 
 use crate::args::{Args, Command, KindsCommand};
@@ -26,10 +33,23 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
     let global = args.global;
     match args.command {
         Command::Validate => validate::run(&global),
-        Command::Diff { exit_code } => diff::run(&global, exit_code).await,
-        Command::Apply { exit_code, dry_run: true, .. } => diff::run(&global, exit_code).await,
-        Command::Apply { exit_code, yes, .. } => apply::run(&global, exit_code, yes).await,
-        Command::Status => status::run(&global).await,
+        Command::Diff { exit_code, out, no_daemon } => {
+            diff::run(&global, exit_code, out.as_deref(), !no_daemon).await
+        }
+        Command::Apply { exit_code, dry_run: true, plan: None, .. } => {
+            diff::run(&global, exit_code, None, false).await
+        }
+        Command::Apply { exit_code, dry_run, yes, plan } => {
+            apply::run(&global, &apply::Wanted { exit_code, dry_run, yes, plan: plan.as_deref() }).await
+        }
+        Command::History(args) => history::run(&global, &args),
+        Command::Doctor => doctor::run(&global).await,
+        Command::Status { no_daemon } => status::run(&global, !no_daemon).await,
+        Command::Run(args) => run::run(&global, &args).await,
+        Command::Suspend { reason } => suspend::suspend(&global, reason.as_deref()),
+        Command::Resume => suspend::resume(&global),
+        Command::Init(args) => init::run(&global, &args).await,
+        Command::Adopt(args) => adopt::run(&global, &args).await,
         Command::Kinds { command: KindsCommand::List } => kinds::list(&global),
         Command::Kinds { command: KindsCommand::Inspect { what } } => kinds::inspect(&global, &what),
         Command::Kinds { command: KindsCommand::Test(args) } => kinds::test(&global, &args),
@@ -40,6 +60,7 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
         Command::Explain { what } => explain::run(&global, &what),
         Command::Sim(args) => sim::run(&global, &args).await,
         Command::Demo(args) => demo::run(&global, &args).await,
+        Command::Man { dir } => man::run(&dir),
         Command::Completions { shell } => {
             open::logging(&global, None, false);
             let mut command = <Args as clap::CommandFactory>::command();

@@ -30,7 +30,7 @@ pub fn run(global: &Global, args: &SchemaArgs) -> anyhow::Result<u8> {
 }
 
 fn file(info: &KindInfo) -> String {
-    format!("{}.schema.json", info.kind.to_ascii_lowercase())
+    proxops_adopt::schema_file(&info.kind)
 }
 
 /// One file a kind, and one that chooses by `kind`.

@@ -1,19 +1,44 @@
-//! `status`: what is converged and what is not, by a read-only cycle.
+//! `status`: what is converged and what is not, from a running daemon or by a read-only cycle.
 
 use super::diff::{code, plan_all};
+use super::{FAILED, OK};
 use crate::args::{Global, Output};
-use crate::{open, render, signals};
-use proxops_daemon::Wish;
+use crate::{ask, open, render, signals};
+use proxops_daemon::{ClusterStatus, Process, Wish};
+use proxops_model::plan::ClusterState;
 
-pub async fn run(global: &Global) -> anyhow::Result<u8> {
+pub async fn run(global: &Global, ask: bool) -> anyhow::Result<u8> {
     let process = open::process(global)?;
+    open::clusters(&process, global)?;
+    if ask && let Some(code) = from_daemon(&process, global).await? {
+        return Ok(code);
+    }
     let cancel = signals::listen();
-    let planned = plan_all(&process, global, Wish::Look, &cancel).await?;
+    let planned = plan_all(&process, &open::clusters(&process, global)?, Wish::Look, &cancel).await?;
     let clusters = planned.iter().map(|p| p.status(&process)).collect::<Vec<_>>();
     match global.output {
         Output::Json => render::status::json(&clusters)?,
-        _ => render::status::text(&clusters)?,
+        _ => render::status::text(&clusters, global.color)?,
     }
     let plans: Vec<_> = planned.into_iter().map(|p| p.plan).collect();
     Ok(code(&plans, false))
+}
+
+/// `None` = there is no daemon, or it has not looked at every cluster yet.
+async fn from_daemon(process: &Process, global: &Global) -> anyhow::Result<Option<u8>> {
+    let Some(mut document) = ask::daemon(process, "/status", ask::Same::DataDir).await else {
+        return Ok(None);
+    };
+    ask::select(&mut document, &global.cluster);
+    let Ok(clusters) = serde_json::from_value::<Vec<ClusterStatus>>(document["clusters"].clone()) else {
+        return Ok(None);
+    };
+    match global.output {
+        Output::Json => render::json::print(&document)?,
+        _ => render::status::text(&clusters, global.color)?,
+    }
+    let failed = |c: &ClusterStatus| {
+        c.last_cycle.state == ClusterState::Aborted || c.objects.iter().any(|o| o.state == "failed")
+    };
+    Ok(Some(if clusters.iter().any(failed) { FAILED } else { OK }))
 }

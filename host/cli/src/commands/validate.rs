@@ -5,7 +5,7 @@ use crate::args::{Global, Output};
 use crate::{open, render};
 
 pub fn run(global: &Global) -> anyhow::Result<u8> {
-    let process = open::process(global)?;
+    let process = open::process_offline(global)?;
     open::clusters(&process, global)?;
     let selected = &global.cluster;
     let found: Vec<_> = process

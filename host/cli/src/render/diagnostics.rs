@@ -31,7 +31,10 @@ pub fn text(found: &[Diagnostic], repository: &Repository, color: Color) -> anyh
             .entry(&d.location.file)
             .or_insert_with(|| std::fs::read_to_string(repository.root.join(&d.location.file)).ok());
         let line = file.as_ref().and_then(|t| t.lines().nth(d.location.line.checked_sub(1)? as usize));
-        if let Some(line) = line.filter(|l| !l.trim().is_empty() && l.len() <= 200) {
+        let shown = |l: &&str| {
+            !l.trim().is_empty() && l.len() <= 200 && !may_hold_secret(&d.location.file, l, repository)
+        };
+        if let Some(line) = line.filter(shown) {
             let number = d.location.line.to_string();
             let margin = " ".repeat(number.len());
             let caret = " ".repeat(d.location.column.saturating_sub(1) as usize);
@@ -61,4 +64,14 @@ pub fn text(found: &[Diagnostic], repository: &Repository, color: Color) -> anyh
     stdout.write_all(out.as_bytes())?;
     stdout.flush()?;
     Ok(())
+}
+
+/// Settings may hold credentials, and people put passwords where they do not belong: such a line is not quoted.
+fn may_hold_secret(file: &str, line: &str, repository: &Repository) -> bool {
+    let settings = repository.settings.file.as_deref() == Some(file)
+        || file == "proxops.yaml"
+        || file.ends_with("config.yaml")
+        || file.contains(".sops.");
+    let lower = line.to_ascii_lowercase();
+    settings || ["password", "token", "secret", "private"].iter().any(|word| lower.contains(word))
 }

@@ -1,7 +1,7 @@
 //! A plan for a pull request.
 
 use proxops_model::Severity;
-use proxops_model::plan::{ClusterPlan, Summary};
+use proxops_model::plan::{ClusterPlan, Summary, Verb};
 use proxops_model::text::printable;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -37,7 +37,11 @@ pub fn diff(plans: &[ClusterPlan]) -> anyhow::Result<()> {
                     from => format!("`{}`: {} → {}", cell(&c.key), show(from), show(&c.to)),
                 })
                 .collect();
-            let verb = if a.disruptive { format!("**{}** (disruptive)", a.verb) } else { a.verb.to_string() };
+            let verb = match (a.verb, a.disruptive) {
+                (Verb::Delete, _) => ":warning: **DELETE**".to_owned(),
+                (verb, true) => format!("**{verb}** (disruptive)"),
+                (verb, false) => verb.to_string(),
+            };
             writeln!(
                 out,
                 "| {verb} | {}/{} | {} | {} |",

@@ -1,7 +1,10 @@
 //! What people and programs read. Everything from outside goes through `printable`.
 
+pub mod adopt;
 pub mod diagnostics;
+pub mod doctor;
 pub mod explain;
+pub mod history;
 pub mod json;
 pub mod kinds;
 pub mod markdown;
@@ -38,6 +41,10 @@ impl Paint {
     }
     pub fn yellow(self, text: &str) -> String {
         self.wrap("33", text)
+    }
+    /// For what destroys data.
+    pub fn alarm(self, text: &str) -> String {
+        self.wrap("1;31", text)
     }
     pub fn bold(self, text: &str) -> String {
         self.wrap("1", text)

@@ -1,5 +1,7 @@
 //! The convergence table.
 
+use super::Paint;
+use crate::args::Color;
 use comfy_table::{ContentArrangement, Table, presets};
 use proxops_daemon::ClusterStatus;
 use proxops_model::plan::ClusterState;
@@ -13,16 +15,18 @@ pub fn json(clusters: &[ClusterStatus]) -> anyhow::Result<()> {
 }
 
 /// One table a cluster.
-pub fn text(clusters: &[ClusterStatus]) -> anyhow::Result<()> {
+pub fn text(clusters: &[ClusterStatus], color: Color) -> anyhow::Result<()> {
+    let paint = Paint::new(color);
     let mut out = std::io::stdout().lock();
     for c in clusters {
         let commit: String = c.commit.as_deref().unwrap_or("no commit").chars().take(10).collect();
         let word = match (c.last_cycle.state, c.last_cycle.clean) {
-            (ClusterState::Aborted, _) => "aborted",
-            (_, true) => "converged",
-            (_, false) => "not converged",
+            (ClusterState::Aborted, _) => paint.red("aborted"),
+            (_, true) => paint.green("converged"),
+            (_, false) => paint.yellow("not converged"),
         };
-        writeln!(out, "cluster {} ({commit}): {word}", printable(&c.cluster))?;
+        let name = paint.bold(&format!("cluster {}", printable(&c.cluster)));
+        writeln!(out, "{name} ({commit}): {word}")?;
         if let Some(error) = &c.last_cycle.error {
             writeln!(out, "{}", printable(error))?;
         }
@@ -34,7 +38,7 @@ pub fn text(clusters: &[ClusterStatus]) -> anyhow::Result<()> {
                     printable(&o.name),
                     printable(o.node.as_deref().unwrap_or("-")),
                     o.vmid.map_or_else(|| "-".to_owned(), |v| v.to_string()),
-                    o.state.to_owned(),
+                    printable(&o.state),
                     printable(o.last_action.as_deref().unwrap_or("-")),
                     printable(o.updated_at.as_deref().unwrap_or("-")),
                     printable(o.reason.as_deref().or(o.last_error.as_deref()).unwrap_or("")),

@@ -3,20 +3,49 @@
 use super::{Paint, count};
 use crate::args::Color;
 use proxops_model::Severity;
-use proxops_model::plan::{Action, Change, ClusterPlan, ClusterState, Noted, Outcome, Summary, Verb};
+use proxops_model::plan::{Action, Change, ClusterPlan, ClusterState, Outcome, Summary, Verb};
 use proxops_model::text::printable;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 
 /// `diff`
 pub fn diff(plans: &[ClusterPlan], color: Color) -> anyhow::Result<()> {
-    let paint = Paint::new(color);
+    emit(&plan_text(plans, Look::of_stdout(color))?)
+}
+
+/// What the output may use.
+#[derive(Clone, Copy)]
+struct Look {
+    paint: Paint,
+    /// Box-drawing characters; else their nearest in ASCII.
+    boxes: bool,
+    /// Columns of the terminal; `None` = not a terminal, lines are as long as they are.
+    width: Option<usize>,
+}
+
+impl Look {
+    fn of_stdout(color: Color) -> Self {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .iter()
+            .find_map(|n| std::env::var(n).ok().filter(|v| !v.is_empty()));
+        let boxes = locale.is_some_and(|l| l.to_ascii_lowercase().replace('-', "").contains("utf8"));
+        let width = std::io::stdout().is_terminal().then(columns).flatten();
+        Self { paint: Paint::new(color), boxes, width }
+    }
+}
+
+/// Columns of the terminal.
+fn columns() -> Option<usize> {
+    comfy_table::Table::new().width().map(usize::from).filter(|columns| *columns >= 20)
+}
+
+fn plan_text(plans: &[ClusterPlan], look: Look) -> anyhow::Result<String> {
     let mut out = String::new();
     for plan in plans {
-        cluster(&mut out, plan, paint)?;
+        cluster(&mut out, plan, look)?;
     }
-    writeln!(out, "{}", summary(plans))?;
-    emit(&out)
+    writeln!(out, "{}", summary(plans, look.paint))?;
+    Ok(out)
 }
 
 /// `apply`: what failed or was not done, then the counts; each action was a progress line already.
@@ -41,7 +70,11 @@ pub fn apply(plans: &[ClusterPlan], color: Color) -> anyhow::Result<()> {
                 block(&mut out, "      warning: ", warning)?;
             }
         }
-        findings(&mut out, plan, paint)?;
+        for finding in findings(plan, paint)? {
+            for line in finding.lines() {
+                writeln!(out, "  {line}")?;
+            }
+        }
     }
     let ended = |wanted| {
         plans
@@ -64,29 +97,56 @@ pub fn apply(plans: &[ClusterPlan], color: Color) -> anyhow::Result<()> {
     emit(&out)
 }
 
-fn cluster(out: &mut String, plan: &ClusterPlan, paint: Paint) -> anyhow::Result<()> {
-    header(out, plan, paint)?;
-    for action in &plan.actions {
-        let line = printable(&title(action));
-        let (sign, line) = match action.verb {
-            Verb::Create | Verb::Clone | Verb::Download => (paint.green("+"), paint.green(&line)),
-            Verb::Delete => (paint.red("-"), paint.red(&line)),
-            Verb::Start | Verb::Stop => (paint.yellow(">"), line),
-            _ => (paint.yellow("~"), paint.yellow(&line)),
-        };
-        let disruptive = if action.disruptive { paint.red("  (disruptive)") } else { String::new() };
-        writeln!(out, "  {sign} {line}{disruptive}")?;
-        writeln!(out, "      {}", paint.dim(&printable(&action.reason)))?;
-        for change in &action.changes {
-            field(out, change, paint)?;
+/// One cluster as a tree: each action and each finding is a branch.
+fn cluster(out: &mut String, plan: &ClusterPlan, look: Look) -> anyhow::Result<()> {
+    header(out, plan, look.paint)?;
+    let mut branches: Vec<String> = Vec::new();
+    for a in &plan.actions {
+        branches.push(action(a, look)?);
+    }
+    branches.extend(findings(plan, look.paint)?);
+    let (fork, last, trunk) =
+        if look.boxes { ("├─ ", "└─ ", "│  ") } else { ("|- ", "`- ", "|  ") };
+    for (i, branch) in branches.iter().enumerate() {
+        let end = i + 1 == branches.len();
+        for (n, line) in branch.lines().enumerate() {
+            let lead = match (n, end) {
+                (0, false) => fork,
+                (0, true) => last,
+                (_, false) => trunk,
+                (_, true) => "   ",
+            };
+            writeln!(out, "{}{line}", look.paint.dim(lead))?;
         }
     }
-    findings(out, plan, paint)?;
     if plan.is_clean() {
-        writeln!(out, "  converged, nothing to do")?;
+        writeln!(out, "  {}", look.paint.green("converged, nothing to do"))?;
     }
     writeln!(out)?;
     Ok(())
+}
+
+/// An action with its fields, as lines.
+fn action(action: &Action, look: Look) -> anyhow::Result<String> {
+    let paint = look.paint;
+    let mut out = String::new();
+    let line = printable(&title(action));
+    let head = match action.verb {
+        Verb::Create | Verb::Clone | Verb::Download => paint.green(&format!("+ {line}")),
+        // The one line that nobody may overlook, without colours too.
+        Verb::Delete => paint.alarm(&format!("- DELETE {}", line.trim_start_matches("delete "))),
+        Verb::Start | Verb::Stop => format!("{} {line}", paint.yellow(">")),
+        _ => paint.yellow(&format!("~ {line}")),
+    };
+    let disruptive = if action.disruptive && action.verb != Verb::Delete {
+        paint.red("  (disruptive: the guest is stopped or restarted)")
+    } else {
+        String::new()
+    };
+    writeln!(out, "{head}{disruptive}")?;
+    block(&mut out, "    ", &action.reason)?;
+    fields(&mut out, &action.changes, look)?;
+    Ok(out)
 }
 
 fn header(out: &mut String, plan: &ClusterPlan, paint: Paint) -> anyhow::Result<()> {
@@ -116,17 +176,43 @@ fn title(action: &Action) -> String {
     format!("{} {}/{}{place}", action.verb, action.kind, action.name)
 }
 
-fn field(out: &mut String, change: &Change, paint: Paint) -> anyhow::Result<()> {
-    let show =
-        |v: &Option<String>| v.as_ref().map_or_else(|| "(not set)".to_owned(), |v| printable(&short(v)));
-    let (from, to) = (show(&change.from), show(&change.to));
-    let key = printable(&change.key);
-    let values = match (&change.from, &change.to) {
-        (None, Some(_)) => to,
-        (_, None) => format!("{from} -> (removed)"),
-        _ => format!("{from} -> {to}"),
+/// Field changes in columns: PVE's key, live, arrow, wanted, the manifest's field.
+fn fields(out: &mut String, changes: &[Change], look: Look) -> anyhow::Result<()> {
+    /// A long value does not push the others away.
+    const WIDEST: usize = 28;
+    let paint = look.paint;
+    let show = |v: &Option<String>, none: &str| match v {
+        Some(v) => printable(&short(v)),
+        None => none.to_owned(),
     };
-    writeln!(out, "      {key}: {values}  {}", paint.dim(&printable(&change.field)))?;
+    let rows: Vec<[String; 4]> = changes
+        .iter()
+        .map(|c| {
+            [printable(&c.key), show(&c.from, "(not set)"), show(&c.to, "(removed)"), printable(&c.field)]
+        })
+        .collect();
+    let wide = |i: usize| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0).min(WIDEST);
+    let (keys, from, to) = (wide(0), wide(1), wide(2));
+    for [key, was, is, field] in &rows {
+        // Width is counted before colours are put in.
+        let pad = |text: &str, width: usize| " ".repeat(width.saturating_sub(text.chars().count()));
+        let line = 4
+            + keys
+            + 2
+            + from.max(was.chars().count())
+            + 4
+            + to.max(is.chars().count())
+            + 2
+            + field.chars().count();
+        let values = format!("{}{} -> {}", paint.red(was), pad(was, from), paint.green(is));
+        if look.width.is_some_and(|width| line > width.saturating_sub(3)) {
+            // A narrow terminal gets one part a line.
+            writeln!(out, "    {key}  {}", paint.dim(field))?;
+            writeln!(out, "      {} -> {}", paint.red(was), paint.green(is))?;
+        } else {
+            writeln!(out, "    {key}{}  {values}{}  {}", pad(key, keys), pad(is, to), paint.dim(field))?;
+        }
+    }
     Ok(())
 }
 
@@ -140,36 +226,34 @@ fn short(value: &str) -> String {
     }
 }
 
-fn findings(out: &mut String, plan: &ClusterPlan, paint: Paint) -> anyhow::Result<()> {
+/// Everything besides the actions, one text each.
+fn findings(plan: &ClusterPlan, paint: Paint) -> anyhow::Result<Vec<String>> {
+    let mut all = Vec::new();
     for a in &plan.anomalies {
+        let mut out = String::new();
         let word = match a.severity {
             Severity::Error => paint.red("error"),
             Severity::Warning => paint.yellow("anomaly"),
             Severity::Info => paint.dim("info"),
         };
         let vmid = a.vmid.map(|v| format!(" (vmid {v})")).unwrap_or_default();
-        writeln!(out, "  ! {word} {}{vmid} [{}]", printable(&format!("{}/{}", a.kind, a.name)), a.code)?;
-        block(out, "      ", &a.message)?;
+        writeln!(out, "! {word} {}{vmid} [{}]", printable(&format!("{}/{}", a.kind, a.name)), a.code)?;
+        block(&mut out, "    ", &a.message)?;
         if let Some(help) = &a.help {
-            block(out, "      help: ", help)?;
+            block(&mut out, "    help: ", help)?;
+        }
+        all.push(out);
+    }
+    for (word, list) in [("unknown", &plan.unknown), ("deferred", &plan.deferred), ("skipped", &plan.skipped)]
+    {
+        for n in list {
+            let mut out = String::new();
+            let vmid = n.vmid.map(|v| format!(" (vmid {v})")).unwrap_or_default();
+            writeln!(out, "? {} {}{vmid}", paint.yellow(word), printable(&format!("{}/{}", n.kind, n.name)))?;
+            block(&mut out, "    ", &n.why)?;
+            all.push(out);
         }
     }
-    let noted = |out: &mut String, word: &str, list: &[Noted]| -> anyhow::Result<()> {
-        for n in list {
-            let vmid = n.vmid.map(|v| format!(" (vmid {v})")).unwrap_or_default();
-            writeln!(
-                out,
-                "  ? {} {}{vmid}",
-                paint.yellow(word),
-                printable(&format!("{}/{}", n.kind, n.name))
-            )?;
-            block(out, "      ", &n.why)?;
-        }
-        Ok(())
-    };
-    noted(out, "unknown", &plan.unknown)?;
-    noted(out, "deferred", &plan.deferred)?;
-    noted(out, "skipped", &plan.skipped)?;
     for p in &plan.pending {
         let value = |v: &Option<String>| v.as_ref().map_or_else(|| "(not set)".to_owned(), |v| short(v));
         let line = format!(
@@ -180,9 +264,9 @@ fn findings(out: &mut String, plan: &ClusterPlan, paint: Paint) -> anyhow::Resul
             value(&p.current),
             value(&p.pending)
         );
-        writeln!(out, "  . {} {}", paint.yellow("pending"), printable(&line))?;
+        all.push(format!(". {} {}\n", paint.yellow("pending"), printable(&line)));
     }
-    Ok(())
+    Ok(all)
 }
 
 /// A text of one or more lines, each indented.
@@ -194,7 +278,7 @@ fn block(out: &mut String, indent: &str, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn summary(plans: &[ClusterPlan]) -> String {
+fn summary(plans: &[ClusterPlan], paint: Paint) -> String {
     let s = Summary::of(plans);
     let aborted = plans.iter().filter(|p| p.state == ClusterState::Aborted).count();
     let mut parts = Vec::new();
@@ -206,7 +290,8 @@ fn summary(plans: &[ClusterPlan]) -> String {
         (s.power, "to start or stop"),
     ] {
         if n > 0 {
-            parts.push(format!("{n} {what}"));
+            let part = format!("{n} {what}");
+            parts.push(if what == "to delete" { paint.alarm(&part) } else { part });
         }
     }
     for (n, one) in [
@@ -224,9 +309,9 @@ fn summary(plans: &[ClusterPlan]) -> String {
         }
     }
     if parts.is_empty() {
-        return format!("No changes in {}.", count(plans.len(), "cluster"));
+        return paint.green(&format!("No changes in {}.", count(plans.len(), "cluster")));
     }
-    format!("Plan: {}.", parts.join(", "))
+    format!("{} {}.", paint.bold("Plan:"), parts.join(", "))
 }
 
 fn emit(text: &str) -> anyhow::Result<()> {
@@ -234,4 +319,130 @@ fn emit(text: &str) -> anyhow::Result<()> {
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proxops_model::Anomaly;
+
+    fn change(key: &str, field: &str, from: Option<&str>, to: Option<&str>) -> Change {
+        Change {
+            field: field.to_owned(),
+            key: key.to_owned(),
+            from: from.map(str::to_owned),
+            to: to.map(str::to_owned),
+            sensitive: false,
+        }
+    }
+
+    fn act(verb: Verb, name: &str, vmid: u32, reason: &str, changes: Vec<Change>) -> Action {
+        Action {
+            id: format!("{verb}:VM/{name}"),
+            verb,
+            kind: "VM".to_owned(),
+            name: name.to_owned(),
+            node: Some("pve01".to_owned()),
+            vmid: Some(vmid),
+            level: 0,
+            after: Vec::new(),
+            disruptive: verb == Verb::Delete,
+            reason: reason.to_owned(),
+            changes,
+            subject: None,
+            steps: Vec::new(),
+            digest: None,
+            ended: None,
+        }
+    }
+
+    fn plans() -> Vec<ClusterPlan> {
+        let mut plan = ClusterPlan::new("lab");
+        plan.commit = Some("0123456789abcdef0123456789abcdef01234567".to_owned());
+        plan.actions = vec![
+            act(Verb::Create, "api", 101, "no guest 101 exists", vec![]),
+            act(
+                Verb::Update,
+                "web",
+                100,
+                "it differs from its manifest",
+                vec![
+                    change("memory", "/spec/memory", Some("8192"), Some("2048")),
+                    change("description", "/spec/pve-description", None, Some("two\nlines")),
+                    change("onboot", "/spec/options/onboot", Some("1"), None),
+                ],
+            ),
+            act(Verb::Delete, "old", 300, "it is owned and no manifest wants it", vec![]),
+        ];
+        plan.anomalies = vec![Anomaly {
+            code: "foreign".to_owned(),
+            severity: Severity::Warning,
+            kind: "VM".to_owned(),
+            name: "db".to_owned(),
+            node: None,
+            vmid: Some(9000),
+            message: "vmid 9000 is somebody else's".to_owned(),
+            help: Some("take another vmid".to_owned()),
+        }];
+        vec![plan, ClusterPlan::new("quiet")]
+    }
+
+    fn look(boxes: bool, color: Color, width: Option<usize>) -> Look {
+        Look { paint: Paint::new(color), boxes, width }
+    }
+
+    #[test]
+    fn a_plan_is_a_tree_with_aligned_fields_and_a_summary() {
+        let text = plan_text(&plans(), look(true, Color::Never, None)).unwrap();
+        let wanted = "\
+cluster lab (commit 0123456789)
+├─ + create VM/api on pve01, vmid 101
+│      no guest 101 exists
+├─ ~ update VM/web on pve01, vmid 100
+│      it differs from its manifest
+│      memory       8192      -> 2048        /spec/memory
+│      description  (not set) -> two\\nlines  /spec/pve-description
+│      onboot       1         -> (removed)   /spec/options/onboot
+├─ - DELETE VM/old on pve01, vmid 300
+│      it is owned and no manifest wants it
+└─ ! anomaly VM/db (vmid 9000) [foreign]
+       vmid 9000 is somebody else's
+       help: take another vmid
+
+cluster quiet
+  converged, nothing to do
+
+Plan: 1 to create, 1 to update, 1 to delete, 1 anomaly.
+";
+        assert_eq!(text, wanted);
+    }
+
+    #[test]
+    fn without_utf8_the_tree_is_drawn_in_ascii() {
+        let text = plan_text(&plans(), look(false, Color::Never, None)).unwrap();
+        assert!(text.is_ascii(), "{text}");
+        assert!(text.contains("|- - DELETE VM/old") && text.contains("`- ! anomaly"), "{text}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_one_part_of_a_field_a_line() {
+        let text = plan_text(&plans(), look(true, Color::Never, Some(50))).unwrap();
+        assert!(text.contains("│      memory  /spec/memory\n│        8192 -> 2048\n"), "{text}");
+        let long = text.lines().filter(|l| l.contains("->")).map(|l| l.chars().count()).max();
+        assert!(long <= Some(50), "{text}");
+    }
+
+    #[test]
+    fn a_delete_is_red_bold_and_said_in_capitals() {
+        let text = plan_text(&plans(), look(true, Color::Always, None)).unwrap();
+        assert!(text.contains("\u{1b}[1;31m- DELETE VM/old on pve01, vmid 300\u{1b}[0m"), "{text:?}");
+        assert!(text.contains("\u{1b}[1;31m1 to delete\u{1b}[0m"), "{text:?}");
+        // Colours change nothing else.
+        let plain: String = text
+            .split('\u{1b}')
+            .enumerate()
+            .map(|(i, part)| if i == 0 { part } else { part.split_once('m').map_or("", |(_, rest)| rest) })
+            .collect();
+        assert_eq!(plain, plan_text(&plans(), look(true, Color::Never, None)).unwrap());
+    }
 }

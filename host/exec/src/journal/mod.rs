@@ -25,7 +25,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Version of the tables, kept in the file.
-const SCHEMA: i64 = 1;
+const SCHEMA: i64 = 2;
+
+/// Finished operations of one cluster that are kept for the audit trail; older ones go.
+pub(crate) const KEPT: u32 = 10_000;
 
 /// State of one step of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -104,15 +107,24 @@ impl Journal {
         Ok(journal)
     }
 
+    /// The journal of a data directory if it has one. Nothing is made.
+    pub fn open_existing(dir: &Path) -> Result<Option<Self>, JournalError> {
+        if dir.join("journal.sqlite3").exists() { Self::open(dir).map(Some) } else { Ok(None) }
+    }
+
     fn create_tables(&self) -> Result<(), JournalError> {
         self.write(true, |tx| {
             // another process may have been quicker
             let version: i64 = tx.query_row("pragma user_version", [], |row| row.get(0))?;
-            if version < SCHEMA {
-                tx.execute_batch(include_str!("schema.sql"))?;
-                tx.pragma_update(None, "user_version", SCHEMA)?;
+            match version {
+                0 => tx.execute_batch(include_str!("schema.sql"))?,
+                1 => tx.execute_batch(
+                    "alter table operations add column actor text;
+                     alter table owed add column grow text not null default '';",
+                )?,
+                _ => return Ok(()),
             }
-            Ok(())
+            tx.pragma_update(None, "user_version", SCHEMA)
         })
     }
 

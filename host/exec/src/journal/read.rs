@@ -60,6 +60,8 @@ pub struct Owed {
     pub fresh_clone_of: Option<ResourceId>,
     /// The seed image must be rebuilt.
     pub rebuild_seed: bool,
+    /// Slots of disks that were made, or may have been, and were to grow afterwards.
+    pub grow: Vec<String>,
 }
 
 /// Which operations of the audit trail; an empty filter is all of them.
@@ -84,6 +86,8 @@ pub struct HistoryEntry {
     pub cluster: String,
     /// Commit that asked for it.
     pub commit: Option<String>,
+    /// Who ran it.
+    pub actor: Option<String>,
     /// The action's id in its plan.
     pub action: String,
     /// What it did.
@@ -173,7 +177,7 @@ impl Journal {
     pub fn owed(&self, cluster: &str) -> Result<BTreeMap<u32, Owed>, JournalError> {
         self.read(|db| {
             let mut query = db.prepare(
-                "select vmid, guest_type, kind, name, node, clone_of_kind, clone_of_name, seed from owed
+                "select vmid, guest_type, kind, name, node, clone_of_kind, clone_of_name, seed, grow from owed
                  where cluster = ?1",
             )?;
             let rows = query.query_map([cluster], |row| {
@@ -187,6 +191,7 @@ impl Journal {
                         _ => None,
                     },
                     rebuild_seed: row.get(7)?,
+                    grow: row.get::<_, String>(8)?.split_whitespace().map(str::to_owned).collect(),
                 };
                 Ok((row.get(0)?, owed))
             })?;
@@ -197,40 +202,57 @@ impl Journal {
     /// The audit trail, newest first, at most `limit` operations.
     pub fn history(&self, filter: &HistoryFilter, limit: u32) -> Result<Vec<HistoryEntry>, JournalError> {
         self.read(|db| {
-            let mut query = db.prepare(
-                "select id, cluster, commit_id, action, verb, kind, name, node, vmid, started, finished, result, error
-                 from operations
+            let mut query = db.prepare(&format!(
+                "select {ENTRY} from operations
                  where (?1 is null or cluster = ?1) and (?2 is null or kind = ?2) and (?3 is null or name = ?3)
                    and (?4 is null or vmid = ?4)
                  order by id desc limit ?5",
-            )?;
+            ))?;
             let arguments = params![filter.cluster, filter.kind, filter.name, filter.vmid, limit];
-            let mut entries = query
-                .query_map(arguments, |row| {
-                    Ok(HistoryEntry {
-                        id: row.get(0)?,
-                        cluster: row.get(1)?,
-                        commit: row.get(2)?,
-                        action: row.get(3)?,
-                        verb: row.get(4)?,
-                        kind: row.get(5)?,
-                        name: row.get(6)?,
-                        node: row.get(7)?,
-                        vmid: row.get(8)?,
-                        started: row.get(9)?,
-                        finished: row.get(10)?,
-                        result: row.get(11)?,
-                        error: row.get(12)?,
-                        steps: Vec::new(),
-                    })
-                })?
-                .collect::<rusqlite::Result<Vec<_>>>()?;
+            let mut entries = query.query_map(arguments, entry)?.collect::<rusqlite::Result<Vec<_>>>()?;
             for entry in &mut entries {
                 entry.steps = steps(db, entry.id)?.into_iter().map(|(_, step)| step).collect();
             }
             Ok(entries)
         })
     }
+
+    /// The last operation of every resource of a cluster, without its steps.
+    pub fn latest(&self, cluster: &str) -> Result<Vec<HistoryEntry>, JournalError> {
+        self.read(|db| {
+            let mut query = db.prepare(&format!(
+                "select {ENTRY} from operations
+                 where id in (select max(id) from operations where cluster = ?1 group by kind, name, vmid)
+                 order by id",
+            ))?;
+            query.query_map([cluster], entry)?.collect()
+        })
+    }
+}
+
+/// Columns of [`entry`].
+const ENTRY: &str =
+    "id, cluster, commit_id, action, verb, kind, name, node, vmid, started, finished, result, error, actor";
+
+/// An operation without its steps.
+fn entry(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
+    Ok(HistoryEntry {
+        id: row.get(0)?,
+        cluster: row.get(1)?,
+        commit: row.get(2)?,
+        action: row.get(3)?,
+        verb: row.get(4)?,
+        kind: row.get(5)?,
+        name: row.get(6)?,
+        node: row.get(7)?,
+        vmid: row.get(8)?,
+        started: row.get(9)?,
+        finished: row.get(10)?,
+        result: row.get(11)?,
+        error: row.get(12)?,
+        actor: row.get(13)?,
+        steps: Vec::new(),
+    })
 }
 
 fn steps(db: &Connection, operation: i64) -> rusqlite::Result<Vec<(u32, HistoryStep)>> {

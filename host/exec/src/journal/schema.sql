@@ -2,6 +2,7 @@ create table operations (
   id integer primary key,
   cluster text not null,
   commit_id text,
+  actor text,
   action text not null,
   verb text not null,
   kind text not null,
@@ -39,6 +40,8 @@ create table owed (
   clone_of_kind text,
   clone_of_name text,
   seed integer not null,
+  -- slots of disks that were to grow once they were made, divided by blanks
+  grow text not null default '',
   since text not null,
   primary key (cluster, vmid)
 ) strict, without rowid;

@@ -9,6 +9,7 @@ fn begin(journal: &Journal, steps: &[Step]) -> i64 {
     let start = OperationStart {
         cluster: "lab",
         commit: Some("c0ffee"),
+        actor: Some("ops@desk"),
         action: "clone:VM/web",
         verb: "clone",
         resource: &ResourceId::new("VM", "web"),
@@ -27,6 +28,7 @@ fn debt() -> Debt {
         guest_type: GuestType::Qemu,
         clone_of: Some(ResourceId::new("TemplateVM", "tpl")),
         seed: false,
+        grow: Vec::new(),
     }
 }
 
@@ -185,4 +187,61 @@ fn errors_of_the_disk_say_what_to_do() {
     assert!(of(rusqlite::ffi::SQLITE_READONLY).contains("read-only"));
     assert!(of(rusqlite::ffi::SQLITE_CORRUPT).contains("damaged"));
     assert!(of(rusqlite::ffi::SQLITE_BUSY).contains("another process"));
+}
+
+#[test]
+fn the_trail_is_bounded_and_what_is_open_or_owed_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::open(dir.path()).unwrap();
+    let open = begin(&journal, &steps());
+    journal.intent(open, 0, Some(&debt())).unwrap();
+    let closed: Vec<i64> = (0..20).map(|_| begin(&journal, &steps())).collect();
+    for operation in &closed {
+        journal.finish(*operation, Outcome::Ok, None).unwrap();
+    }
+    journal.prune("other", 0).unwrap();
+    assert_eq!(journal.history(&HistoryFilter::default(), 100).unwrap().len(), 21);
+    journal.prune("lab", 5).unwrap();
+    let kept: Vec<i64> =
+        journal.history(&HistoryFilter::default(), 100).unwrap().iter().map(|entry| entry.id).collect();
+    let mut wanted: Vec<i64> = closed[15..].to_vec();
+    wanted.insert(0, open);
+    wanted.reverse();
+    assert_eq!(kept, wanted);
+    assert_eq!(journal.unfinished("lab").unwrap().len(), 1);
+    assert!(journal.owed("lab").unwrap().contains_key(&111));
+    let orphans: i64 = journal
+        .read(|db| {
+            db.query_row(
+                "select count(*) from steps where operation not in (select id from operations)",
+                [],
+                |row| row.get(0),
+            )
+        })
+        .unwrap();
+    assert_eq!(orphans, 0);
+}
+
+#[test]
+fn a_journal_of_the_first_version_is_taken_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("journal.sqlite3");
+    let old = include_str!("schema.sql")
+        .replace("  actor text,\n", "")
+        .replace("  -- slots of disks that were to grow once they were made, divided by blanks\n", "")
+        .replace("  grow text not null default '',\n", "");
+    let db = Connection::open(&file).unwrap();
+    db.execute_batch(&old).unwrap();
+    db.execute(
+        "insert into owed values ('lab', 111, 'VM', 'web', 'pve01', 'qemu', 'TemplateVM', 'tpl', 1, '2026-01-01T00:00:00Z')",
+        [],
+    )
+    .unwrap();
+    db.pragma_update(None, "user_version", 1).unwrap();
+    drop(db);
+    let journal = Journal::open(dir.path()).unwrap();
+    let owed = journal.owed("lab").unwrap();
+    assert!(owed[&111].rebuild_seed && owed[&111].fresh_clone_of.is_some() && owed[&111].grow.is_empty());
+    begin(&journal, &steps());
+    assert_eq!(journal.history(&HistoryFilter::default(), 9).unwrap()[0].actor.as_deref(), Some("ops@desk"));
 }

@@ -3,12 +3,13 @@
 use super::{Journal, JournalError, StepState, now};
 use proxops_model::kind::GuestType;
 use proxops_model::{Outcome, ResourceId, Step};
-use rusqlite::{Transaction, params};
+use rusqlite::{OptionalExtension as _, Transaction, params};
 
 /// What is known when an operation begins.
 pub(crate) struct OperationStart<'a> {
     pub cluster: &'a str,
     pub commit: Option<&'a str>,
+    pub actor: Option<&'a str>,
     pub action: &'a str,
     pub verb: &'a str,
     pub resource: &'a ResourceId,
@@ -26,6 +27,8 @@ pub(crate) struct Debt {
     pub guest_type: GuestType,
     pub clone_of: Option<ResourceId>,
     pub seed: bool,
+    /// Slots of disks that are made at one size and grown to another.
+    pub grow: Vec<String>,
 }
 
 impl Journal {
@@ -33,11 +36,12 @@ impl Journal {
     pub(crate) fn begin(&self, start: &OperationStart<'_>, steps: &[Step]) -> Result<i64, JournalError> {
         self.write(false, |tx| {
             tx.execute(
-                "insert into operations (cluster, commit_id, action, verb, kind, name, node, vmid, guest_type, started)
-                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                "insert into operations (cluster, commit_id, actor, action, verb, kind, name, node, vmid, guest_type, started)
+                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
                 params![
                     start.cluster,
                     start.commit,
+                    start.actor,
                     start.action,
                     start.verb,
                     start.resource.kind,
@@ -141,15 +145,46 @@ impl Journal {
         self.settle(cluster, vmid, "update owed set seed = 0")
     }
 
+    /// The disks of this vmid have the size that they were to grow to, or were never made.
+    pub fn settle_growth(&self, cluster: &str, vmid: u32) -> Result<(), JournalError> {
+        self.settle(cluster, vmid, "update owed set grow = ''")
+    }
+
     /// The guest is gone, or the request that would have owed it something did nothing.
     pub fn settle_all(&self, cluster: &str, vmid: u32) -> Result<(), JournalError> {
-        self.settle(cluster, vmid, "update owed set seed = 0, clone_of_kind = null, clone_of_name = null")
+        self.settle(
+            cluster,
+            vmid,
+            "update owed set seed = 0, clone_of_kind = null, clone_of_name = null, grow = ''",
+        )
+    }
+
+    /// Drops all but the newest `keep` finished operations of a cluster, with their steps. What is open and
+    /// what guests are owed stays.
+    pub fn prune(&self, cluster: &str, keep: u32) -> Result<(), JournalError> {
+        let oldest: Option<i64> = self.read(|db| {
+            db.query_row(
+                "select id from operations where cluster = ?1 and finished is not null
+                 order by id desc limit 1 offset ?2",
+                params![cluster, keep],
+                |row| row.get(0),
+            )
+            .optional()
+        })?;
+        let Some(oldest) = oldest else { return Ok(()) };
+        self.write(false, |tx| {
+            tx.execute(
+                "delete from operations where cluster = ?1 and finished is not null and id <= ?2",
+                params![cluster, oldest],
+            )?;
+            Ok(())
+        })
     }
 
     fn settle(&self, cluster: &str, vmid: u32, change: &str) -> Result<(), JournalError> {
         self.write(false, |tx| {
             tx.execute(&format!("{change} where cluster = ?1 and vmid = ?2"), params![cluster, vmid])?;
-            tx.execute("delete from owed where seed = 0 and clone_of_name is null", [])?;
+            tx.execute("delete from owed where seed = 0 and clone_of_name is null and grow = ''", [])?;
             Ok(())
         })
     }
@@ -186,13 +221,14 @@ fn set_state(tx: &Transaction<'_>, operation: i64, seq: u32, state: StepState) -
 /// Adds to what is owed already; a new clone starts afresh.
 fn insert_debt(tx: &Transaction<'_>, debt: &Debt) -> rusqlite::Result<()> {
     tx.execute(
-        "insert into owed (cluster, vmid, kind, name, node, guest_type, clone_of_kind, clone_of_name, seed, since)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+        "insert into owed (cluster, vmid, kind, name, node, guest_type, clone_of_kind, clone_of_name, seed, grow, since)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
          on conflict (cluster, vmid) do update set
            kind = excluded.kind, name = excluded.name, node = excluded.node, guest_type = excluded.guest_type,
            clone_of_kind = coalesce(excluded.clone_of_kind, clone_of_kind),
            clone_of_name = coalesce(excluded.clone_of_name, clone_of_name),
-           seed = max(seed, excluded.seed)",
+           seed = max(seed, excluded.seed),
+           grow = case when excluded.grow = '' then grow else excluded.grow end",
         params![
             debt.cluster,
             debt.vmid,
@@ -203,6 +239,7 @@ fn insert_debt(tx: &Transaction<'_>, debt: &Debt) -> rusqlite::Result<()> {
             debt.clone_of.as_ref().map(|id| id.kind.as_str()),
             debt.clone_of.as_ref().map(|id| id.name.as_str()),
             debt.seed,
+            debt.grow.join(" "),
             now()
         ],
     )?;

@@ -179,6 +179,7 @@ impl Stage {
         let env = ExecEnv {
             cluster: "lab".into(),
             commit: None,
+            actor: None,
             client: wire.clone(),
             journal: Arc::new(Journal::open(dir.path()).unwrap()),
             replanner: Arc::new(Nobody),

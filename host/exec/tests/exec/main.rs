@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod changes;
+mod classes;
 mod create;
 mod deletes;
 mod downloads;

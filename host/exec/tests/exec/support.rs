@@ -58,6 +58,7 @@ pub fn env(client: Client, planner: Arc<Planner>, dir: &Path) -> ExecEnv {
     ExecEnv {
         cluster: "lab".into(),
         commit: Some("c0ffee".into()),
+        actor: None,
         client: Arc::new(client),
         journal: Arc::new(Journal::open(dir).unwrap()),
         replanner: planner,

@@ -154,6 +154,7 @@ pub fn live() -> Live {
         values: BTreeMap::new(),
         secrets_present: vec![],
         pending: vec![],
+        hidden: vec![],
         fresh_clone_of: None,
     })
 }

@@ -57,10 +57,6 @@ fn a_kind_that_spins_costs_its_time_limit_once_in_a_session_and_others_go_on() {
         );
         assert!(session.get("Good").unwrap().validate(&manifest("honest")).is_ok());
     }
-    let meters: std::collections::BTreeMap<_, _> = kinds.meters().into_iter().collect();
-    let evil = meters["Evil"];
-    assert_eq!((evil.calls, evil.faults, evil.refused), (1, 1, 1000));
-    assert_eq!((meters["Good"].calls, meters["Good"].faults), (1000, 0));
     // the next cycle asks again
     assert!(validate(&kinds.session(), "honest").is_ok());
 }

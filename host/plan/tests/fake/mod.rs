@@ -328,6 +328,7 @@ impl Bench {
             values: spec.values,
             secrets_present: vec![],
             pending: spec.pending,
+            hidden: vec![],
             fresh_clone_of: None,
         };
         let read = GuestRead { live, digest: Some(format!("d{}", fact.vmid)) };

@@ -8,7 +8,7 @@ use crate::path::path;
 use proxops_model::kind::{GuestType, TagStyle};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// PVE's version (fact C14).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +108,15 @@ pub struct Inventory {
     pub storages: Vec<StorageRow>,
     /// Sorted by name.
     pub nodes: Vec<Node>,
+}
+
+/// What PVE says of an API token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenInfo {
+    /// Seconds since 1970; `None` = never.
+    pub expires: Option<u64>,
+    /// It has only what both its own and its user's grants allow (fact T27).
+    pub separated: bool,
 }
 
 /// A resource under HA (fact C11).
@@ -211,6 +220,13 @@ struct VersionAnswer {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
+struct TokenAnswer {
+    expire: Scalar,
+    privsep: Scalar,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct HaAnswer {
     sid: Scalar,
     state: Scalar,
@@ -237,6 +253,26 @@ struct TaskAnswer {
     status: Scalar,
 }
 
+/// Effective privileges: path, privilege, whether it propagates.
+pub type Permissions = BTreeMap<String, BTreeMap<String, bool>>;
+
+/// Whether the nearest listed path at or above this one grants the privilege.
+fn granted(all: &Permissions, path: &str, privilege: &str) -> bool {
+    let mut above = Some(path);
+    while let Some(here) = above {
+        if let Some(privileges) = all.get(here) {
+            return privileges.get(privilege).is_some_and(|propagates| *propagates || here == path);
+        }
+        above = match here.rsplit_once('/') {
+            _ if here == "/" => None,
+            Some(("", _)) => Some("/"),
+            Some((parent, _)) => Some(parent),
+            None => None,
+        };
+    }
+    false
+}
+
 impl Client {
     /// PVE's version.
     pub async fn version(&self) -> Result<Version, PveError> {
@@ -246,9 +282,37 @@ impl Client {
     }
 
     /// The caller's own effective privileges: path, privilege, whether it propagates (fact C9).
-    pub async fn permissions(&self) -> Result<BTreeMap<String, BTreeMap<String, bool>>, PveError> {
+    pub async fn permissions(&self) -> Result<Permissions, PveError> {
+        self.permissions_of(&[]).await
+    }
+
+    /// The privileges that the caller holds on one path, inherited ones and those of pools included (fact C9).
+    pub async fn permissions_at(&self, path: &str) -> Result<BTreeSet<String>, PveError> {
+        let paths = self.permissions_of(&[("path", path)]).await?;
+        Ok(paths.into_values().flat_map(BTreeMap::into_keys).collect())
+    }
+
+    /// What PVE says of the API token that the caller is; `None` for a user. Its secret is not told.
+    pub async fn token_info(&self) -> Result<Option<TokenInfo>, PveError> {
+        let Some((user, token)) = self.identity().split_once('!') else { return Ok(None) };
+        let at = path(&["access", "users", user, "token", token])?;
+        let answer = self.read::<TokenAnswer>(&at, &[]).await?.data;
+        Ok(Some(TokenInfo {
+            expires: answer.expire.whole().filter(|at| *at > 0),
+            separated: answer.privsep.flag(),
+        }))
+    }
+
+    /// Whether the caller has a privilege on a path. Asks once for what PVE lists, and again for a path
+    /// that gets it in a way the list does not show, such as a pool.
+    pub async fn may(&self, path: &str, privilege: &str) -> Result<bool, PveError> {
+        let all = self.is_root() || granted(self.known_permissions().await?, path, privilege);
+        Ok(all || self.permissions_at(path).await?.contains(privilege))
+    }
+
+    async fn permissions_of(&self, query: &[(&str, &str)]) -> Result<Permissions, PveError> {
         type Paths = BTreeMap<String, BTreeMap<String, Scalar>>;
-        let paths = self.read::<Paths>("/access/permissions", &[]).await?.data;
+        let paths = self.read::<Paths>("/access/permissions", query).await?.data;
         let flags = |privileges: BTreeMap<String, Scalar>| {
             privileges.into_iter().map(|(name, propagate)| (name, propagate.flag())).collect()
         };
@@ -439,5 +503,21 @@ mod tests {
         assert_eq!(tag_style(&json!("case-sensitive=1,ordering=config,shape=full")), both);
         assert_eq!(tag_style(&json!("ordering=alphabetical")), TagStyle::default());
         assert_eq!(tag_style(&json!(null)), TagStyle::default());
+    }
+
+    #[test]
+    fn a_privilege_holds_where_it_is_and_below_where_it_propagates() {
+        let all: Permissions =
+            [("/", "Sys.Audit", true), ("/vms", "VM.Audit", true), ("/vms/7", "VM.Clone", false)]
+                .into_iter()
+                .map(|(path, privilege, propagates)| {
+                    (path.to_owned(), [(privilege.to_owned(), propagates)].into())
+                })
+                .collect();
+        assert!(granted(&all, "/vms/6", "VM.Audit") && granted(&all, "/vms/7", "VM.Clone"));
+        assert!(granted(&all, "/nodes/a", "Sys.Audit") && granted(&all, "/", "Sys.Audit"));
+        // PVE lists what is effective: the nearest path has all of it
+        assert!(!granted(&all, "/vms/7", "VM.Audit") && !granted(&all, "/vms/7/x", "VM.Clone"));
+        assert!(!granted(&all, "/vms/6", "VM.Clone") && !granted(&Permissions::new(), "/vms/6", "VM.Audit"));
     }
 }

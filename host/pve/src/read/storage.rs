@@ -58,7 +58,57 @@ struct StorageAnswer {
     disable: Scalar,
 }
 
+/// A storage as one node sees it now.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StorageStatus {
+    /// Its name.
+    pub name: String,
+    /// Content types that it takes.
+    pub content: Vec<String>,
+    /// Switched on in the configuration.
+    pub enabled: bool,
+    /// Can be used.
+    pub active: bool,
+    /// Bytes; `None` where PVE can't tell.
+    pub total: Option<u64>,
+    /// Bytes.
+    pub available: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StatusAnswer {
+    storage: Scalar,
+    content: Scalar,
+    enabled: Scalar,
+    active: Scalar,
+    total: Scalar,
+    avail: Scalar,
+}
+
 impl Client {
+    /// The storages of a node that are visible to the caller, sorted by name.
+    pub async fn storage_status(&self, node: &str) -> Result<Vec<StorageStatus>, PveError> {
+        let at = path(&["nodes", node, "storage"])?;
+        let rows = self.read::<Vec<StatusAnswer>>(&at, &[]).await?.data;
+        let mut list: Vec<StorageStatus> = rows
+            .into_iter()
+            .map(|row| match row.storage.filled() {
+                Some(name) => Ok(StorageStatus {
+                    name,
+                    content: row.content.list(),
+                    enabled: row.enabled.flag(),
+                    active: row.active.flag(),
+                    total: row.total.whole().filter(|total| *total > 0),
+                    available: row.avail.whole(),
+                }),
+                None => Err(unreadable(&at, "a storage without a name")),
+            })
+            .collect::<Result<_, _>>()?;
+        list.sort();
+        Ok(list)
+    }
+
     /// What lies on a node's storage, of one content type, sorted. Entries that the caller may not read
     /// are missing (fact S7).
     pub async fn storage_content(

@@ -100,6 +100,10 @@ impl<'a> Builder<'a> {
                     let message = "not valid YAML: a tab in the indentation";
                     return Err(self.stop(at, "yaml-syntax", message, "indent with spaces"));
                 }
+                // Brackets in brackets, beyond the parser's own bound.
+                if error.info().contains("recursion limit") {
+                    return Err(self.too_deep(at));
+                }
                 let message = format!("not valid YAML: {}", error.info());
                 let help = "check indentation (spaces only), quotes, and the space after each colon";
                 Err(self.stop(at, "yaml-syntax", message, help))
@@ -152,11 +156,11 @@ impl<'a> Builder<'a> {
     }
 
     fn check_depth(&mut self, at: Pos, depth: usize) -> Result<(), Stop> {
-        if depth > MAX_DEPTH {
-            let message = format!("nested deeper than {MAX_DEPTH} levels");
-            return Err(self.stop(at, "too-deep", message, ""));
-        }
-        Ok(())
+        if depth > MAX_DEPTH { Err(self.too_deep(at)) } else { Ok(()) }
+    }
+
+    fn too_deep(&mut self, at: Pos) -> Stop {
+        self.stop(at, "too-deep", format!("nested deeper than {MAX_DEPTH} levels"), "")
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, key: Option<Pos>, depth: usize) -> Result<Node, Stop> {

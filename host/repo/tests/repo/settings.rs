@@ -182,3 +182,54 @@ fn a_file_with_another_ending_or_several_documents_is_not_passed_over() {
     assert_eq!(tree.places(), ["proxops.yaml:3:1 several-documents"]);
     assert_eq!(Tree::lab().with("proxops.yaml", "just text\n").places(), ["proxops.yaml:1:1 wrong-type"]);
 }
+
+#[test]
+fn the_daemons_http_side_is_read_and_the_environment_wins() {
+    use proxops_repo::SecretSetting;
+    let text = "
+http: {token: fr0m-file, cert-file: tls/cert.pem, key-file: /etc/key.pem}
+webhook: {secret-file: hook.txt}
+notify: {url: 'https://chat.example.org/hooks/1', token: n0tify}
+";
+    let tree = Tree::lab().with("proxops.yaml", text).with("hook.txt", "hush \nsecond line\n");
+    let serve = tree.load().settings.serve;
+    let value =
+        |setting: &Option<SecretSetting>| setting.as_ref().unwrap().read().unwrap().expose().to_owned();
+    assert_eq!(value(&serve.token), "fr0m-file");
+    let tls = serve.tls.as_ref().unwrap();
+    assert!(tls.cert.ends_with("tls/cert.pem") && tls.cert.is_absolute(), "{tls:?}");
+    assert_eq!(tls.key, PathBuf::from("/etc/key.pem"));
+    assert_eq!(value(&serve.webhook_secret), "hush", "the first line, without blanks around");
+    assert_eq!(serve.notify_url.as_deref(), Some("https://chat.example.org/hooks/1"));
+    assert!(!format!("{serve:?}").contains("fr0m-file"), "{serve:?}");
+    let tree = tree.var("PROXOPS_HTTP_TOKEN", "fr0m-env").var("PROXOPS_WEBHOOK_SECRET", "h00k");
+    let serve = tree.load().settings.serve;
+    assert_eq!(
+        (value(&serve.token), value(&serve.webhook_secret)),
+        ("fr0m-env".to_owned(), "h00k".to_owned())
+    );
+}
+
+#[test]
+fn mistakes_in_the_daemons_settings_are_told_with_their_place() {
+    let code = |text: &str| {
+        let found = Tree::lab().with("proxops.yaml", text).load().diagnostics;
+        found.iter().map(|d| format!("{} {}", d.code, d.pointer)).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(code("http: {cert-file: a.pem}"), "missing-field /http");
+    assert_eq!(code("webhook: {secret: a, secret-file: b}"), "conflict /webhook/secret-file");
+    assert_eq!(code("notify: {url: 'http://chat.example.org/x'}"), "invalid-value /notify/url");
+    assert_eq!(code("notify: {url: 'https://u:p@chat.example.org/x'}"), "secret-in-url /notify/url");
+    assert_eq!(code("http: {tokn: a}"), "unknown-field /http/tokn");
+    assert_eq!(code("notify: {url: 'http://127.0.0.1:1/x'}"), "");
+}
+
+#[test]
+fn an_empty_or_missing_secret_file_is_an_error_that_names_it() {
+    use proxops_repo::SecretSetting;
+    let tree = Tree::lab().with("empty", "\n");
+    for file in ["empty", "missing"] {
+        let error = SecretSetting::File(tree.path(file)).read().unwrap_err();
+        assert!(error.contains(file), "{error}");
+    }
+}

@@ -20,6 +20,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     on("GET", "/access/ticket", Open, p::NONE, |_, _| Ok(Answer::default())),
     LOGIN,
     on("GET", "/access/permissions", All, p::PERMISSIONS, permissions),
+    on("GET", "/access/users/{userid}/token/{tokenid}", All, p::TOKEN, token),
     on("GET", "/cluster/resources", All, p::RESOURCES, |w, c| {
         Ok(json!(w.resources(c.caller, c.get("type"))).into())
     }),
@@ -49,6 +50,15 @@ pub(super) fn version(_: &mut World, _: &Call<'_>) -> Reply<Answer> {
 
 fn login(world: &mut World, call: &Call<'_>) -> Reply<Answer> {
     world.login(call.text("username"), call.get("realm"), call.text("password")).map(Answer::from)
+}
+
+/// For the user itself and its tokens, else with User.Modify.
+fn token(world: &mut World, call: &Call<'_>) -> Reply<Answer> {
+    let user = call.text("userid");
+    if call.caller.user != user {
+        world.need(call.caller, "/access/groups", &["User.Modify"])?;
+    }
+    world.token_info(user, call.text("tokenid")).map(Answer::from)
 }
 
 fn permissions(world: &mut World, call: &Call<'_>) -> Reply<Answer> {

@@ -25,6 +25,10 @@ pub fn check(name: &str, text: &str) -> Result<(), String> {
             matches(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?", text),
             "value does not look like a valid node name".to_owned(),
         ),
+        "pve-userid" => (
+            matches(r"[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+", text),
+            format!("value '{text}' does not look like a valid user name"),
+        ),
         "pve-vmid" => (matches("[1-9][0-9]{2,8}", text), "value does not look like a valid VM ID".to_owned()),
         "pve-storage-id" => (
             text.len() > 1 && matches(STORAGE, text),

@@ -36,6 +36,12 @@ pub const PERMISSIONS: Table = &[&[
         .re(r"(?:^(?:[^\s:/]+)\@(?:[A-Za-z][A-Za-z0-9\.\-_]+)(?:!(?:[A-Za-z][A-Za-z0-9\.\-_]+))?$)"),
 ]];
 
+/// One API token.
+pub const TOKEN: Table = &[&[
+    text("tokenid").req().re(r"(?:[A-Za-z][A-Za-z0-9\.\-_]+)"),
+    text("userid").req().max_len(64).of("pve-userid"),
+]];
+
 /// The cluster's inventory (fact C1).
 pub const RESOURCES: Table = &[&[one_of("type", "vm storage node sdn")]];
 /// The next free id (fact C6).

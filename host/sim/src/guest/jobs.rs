@@ -236,6 +236,10 @@ fn fetch(world: &mut World, node: &str, download: &Download, log: &mut Vec<Strin
         };
     }
     let size = 256 << 20;
+    let total = world.storages.get(&download.storage).map_or(0, |spec| spec.total);
+    if world.used(&download.storage, node) + size > total {
+        return Err(format!("{path}/{}: No space left on device", file_path(&download.name)));
+    }
     log.push(format!("downloading to {path}/{}", file_path(&download.name)));
     let file = world.add_file(&download.storage, node, &download.name, size);
     file.checksum = download.checksum.clone();

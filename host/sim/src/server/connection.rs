@@ -145,6 +145,9 @@ async fn handle(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Respo
     let sent = Sent { method, path, format, params };
     let fault =
         lock(&shared.faults).iter_mut().find_map(|f| f.hits(&sent.method, &sent.path).then(|| f.clone()));
+    if let Some(change) = fault.as_ref().and_then(|fault| fault.change.clone()) {
+        shared.apply(*change);
+    }
     answer(&shared, &caller, sent, fault).await
 }
 
@@ -183,6 +186,7 @@ async fn answer(
     let (wait, what) = fault.map_or((Duration::ZERO, None), |fault| (fault.wait(), fault.answer));
     let effect = !matches!(what, Some(FaultAnswer::DropBefore | FaultAnswer::Status { effect: false, .. }));
     let mut result = if effect { Some(call(shared, caller, &sent)) } else { None };
+    let carried_out = matches!(&result, Some(Ok(_)));
     if let Some(FaultAnswer::Status { status, message, errors, .. }) = &what {
         result = Some(Err(Refused { status: *status, message: message.clone(), errors: errors.clone() }));
     }
@@ -192,8 +196,13 @@ async fn answer(
         Some(Err(refused)) => refused.status,
         _ => 200,
     };
-    record(shared, &sent, status);
+    let done = match &what {
+        Some(FaultAnswer::Status { .. }) => carried_out,
+        _ => matches!(&result, Some(Ok(_))),
+    };
+    record(shared, &sent, status, done);
     if !wait.is_zero() {
+        shared.held.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(wait).await;
     }
     match (what, result) {
@@ -226,7 +235,7 @@ fn call(shared: &Shared, caller: &Caller, sent: &Sent) -> Result<Answer, Refused
     api::answer(&mut world, caller, &sent.method, &sent.path, sent.params.clone())
 }
 
-fn record(shared: &Shared, sent: &Sent, status: u16) {
+fn record(shared: &Shared, sent: &Sent, status: u16, done: bool) {
     if sent.method == "GET" || sent.path == "/access/ticket" {
         return;
     }
@@ -241,6 +250,7 @@ fn record(shared: &Shared, sent: &Sent, status: u16) {
         path: sent.path.clone(),
         params,
         status,
+        done,
     });
 }
 

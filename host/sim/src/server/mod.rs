@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use crate::faults::{Faults, RequestFault};
+use crate::faults::{Faults, NewCertificate, RequestFault};
 use crate::world::World;
 
 /// HTTPS with an own CA.
@@ -57,6 +57,8 @@ pub struct LoggedRequest {
     pub params: Map<String, Value>,
     /// Status; 0 when the connection was dropped.
     pub status: u16,
+    /// The call was carried out, whatever the client was told.
+    pub done: bool,
 }
 
 /// Starts simulators.
@@ -76,6 +78,7 @@ struct Shared {
     faults: Mutex<Vec<RequestFault>>,
     log: Mutex<Vec<LoggedRequest>>,
     requests: AtomicU64,
+    held: AtomicU64,
     acceptor: RwLock<Option<TlsAcceptor>>,
     authority: Mutex<Option<tls::Authority>>,
     names: Vec<String>,
@@ -94,6 +97,34 @@ impl std::fmt::Debug for Shared {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn world(&self) -> MutexGuard<'_, World> {
+        let mut world = lock(&self.world);
+        world.advance_to(self.base + self.started.elapsed());
+        world
+    }
+
+    fn apply(&self, faults: Faults) {
+        faults.apply(&mut self.world());
+        if let Some(new) = faults.certificate_changed {
+            // on plain HTTP there is none to change
+            let _ = self.change_certificate(new == NewCertificate::NewAuthority);
+        }
+        lock(&self.faults).extend(faults.requests);
+    }
+
+    fn change_certificate(&self, new_authority: bool) -> anyhow::Result<()> {
+        let mut authority = lock(&self.authority);
+        if new_authority {
+            *authority = Some(tls::Authority::new()?);
+        }
+        let ca = authority.as_ref().context("a simulator on plain HTTP has no certificate")?;
+        let fresh = ca.acceptor(&self.names)?;
+        *self.acceptor.write().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
+        Ok(())
+    }
 }
 
 impl Sim {
@@ -125,6 +156,7 @@ impl Sim {
             faults: Mutex::new(options.faults.requests),
             log: Mutex::default(),
             requests: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             acceptor: RwLock::new(acceptor),
             authority: Mutex::new(authority),
             names,
@@ -152,9 +184,7 @@ impl SimHandle {
 
     /// The world behind the server. Requests wait while the guard lives.
     pub fn world(&self) -> MutexGuard<'_, World> {
-        let mut world = lock(&self.shared.world);
-        world.advance_to(self.shared.base + self.shared.started.elapsed());
-        world
+        self.shared.world()
     }
 
     /// Adds a fault of requests.
@@ -164,8 +194,7 @@ impl SimHandle {
 
     /// Puts all of a fault file into force.
     pub fn apply(&self, faults: Faults) {
-        faults.apply(&mut self.world());
-        lock(&self.shared.faults).extend(faults.requests);
+        self.shared.apply(faults);
     }
 
     /// Removes all faults of requests.
@@ -188,20 +217,18 @@ impl SimHandle {
         self.shared.requests.load(Ordering::Relaxed)
     }
 
+    /// Requests that a fault's delay has held back so far, those whose client went away included.
+    pub fn held(&self) -> u64 {
+        self.shared.held.load(Ordering::Relaxed)
+    }
+
     /// Serves a new certificate to new connections: of the same CA, or of a new one that no client
     /// knows yet. Open connections go on.
     ///
     /// # Errors
     /// The server speaks plain HTTP.
     pub fn change_certificate(&self, new_authority: bool) -> anyhow::Result<()> {
-        let mut authority = lock(&self.shared.authority);
-        if new_authority {
-            *authority = Some(tls::Authority::new()?);
-        }
-        let ca = authority.as_ref().context("a simulator on plain HTTP has no certificate")?;
-        let fresh = ca.acceptor(&self.shared.names)?;
-        *self.shared.acceptor.write().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
-        Ok(())
+        self.shared.change_certificate(new_authority)
     }
 
     /// Stops listening and closes open connections.

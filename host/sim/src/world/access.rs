@@ -140,6 +140,8 @@ struct User {
 struct Token {
     secret: String,
     separate: bool,
+    /// Seconds since 1970; 0 = never.
+    expire: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -174,8 +176,23 @@ impl World {
     /// Adds an API token; `separate` is privilege separation: the token then has only what both its own
     /// ACLs and its user's allow (fact T27).
     pub fn add_token(&mut self, user: &str, id: &str, secret: &str, separate: bool) {
-        let token = Token { secret: secret.to_owned(), separate };
+        let token = Token { secret: secret.to_owned(), separate, expire: 0 };
         self.access.users.entry(user.to_owned()).or_default().tokens.insert(id.to_owned(), token);
+    }
+
+    /// Sets when a token ends, in seconds since 1970; 0 = never.
+    pub fn set_token_end(&mut self, user: &str, id: &str, expire: u64) {
+        if let Some(token) = self.access.users.get_mut(user).and_then(|u| u.tokens.get_mut(id)) {
+            token.expire = expire;
+        }
+    }
+
+    /// What PVE says of a token, never its secret.
+    pub(crate) fn token_info(&self, user: &str, id: &str) -> Reply {
+        match self.access.users.get(user).and_then(|u| u.tokens.get(id)) {
+            Some(token) => Ok(json!({"expire": token.expire, "privsep": u8::from(token.separate)})),
+            None => Err(Refused::die(format!("no such token '{id}' for user '{user}'"))),
+        }
     }
 
     /// Grants privileges on a path to `user@realm` or `user@realm!token`, replacing an older grant.
@@ -199,7 +216,8 @@ impl World {
         let (identity, secret) = credential.split_once('=')?;
         let (user, id) = identity.split_once('!')?;
         let token = self.access.users.get(user)?.tokens.get(id)?;
-        (token.secret == secret).then(|| Caller::token(user, id))
+        let ended = token.expire != 0 && token.expire <= self.unix_time();
+        (token.secret == secret && !ended).then(|| Caller::token(user, id))
     }
 
     /// The caller behind a live ticket.

@@ -83,6 +83,11 @@ impl World {
         self.volumes.0.get(&self.key(volid, node)?)
     }
 
+    /// Every volume and file: storage, node (empty on shared storages), name, volume.
+    pub fn all_volumes(&self) -> impl Iterator<Item = (&str, &str, &str, &Volume)> {
+        self.volumes.0.iter().map(|((storage, site, name), volume)| (&**storage, &**site, &**name, volume))
+    }
+
     pub(crate) fn volume_mut(&mut self, volid: &str, node: &str) -> Option<&mut Volume> {
         let key = self.key(volid, node)?;
         self.volumes.0.get_mut(&key)

@@ -326,3 +326,22 @@ fn a_task_is_visible_to_its_owner_u7() {
     user(&mut lab.0, &[("/nodes", &["Sys.Audit"])]);
     assert!(lab.0.call(&ann, "GET", &path, json!({})).is_ok());
 }
+
+#[test]
+fn a_token_is_told_to_its_user_and_to_whoever_manages_users() {
+    let mut lab = Lab::with_vm();
+    lab.0.set_token_end("gitops@pve", "proxops", 1_900_000_000);
+    let path = "/access/users/gitops@pve/token/proxops";
+    let answer = lab.0.call(&token(), "GET", path, json!({})).unwrap();
+    assert_eq!((answer["expire"].as_u64(), answer["privsep"].as_u64()), (Some(1_900_000_000), Some(1)));
+    assert!(!answer.to_string().contains(proxops_sim::seed::TOKEN_SECRET));
+    let ann = user(&mut lab.0, &[("/", &["VM.Audit"])]);
+    assert!(denied(lab.0.call(&ann, "GET", path, json!({}))).contains("User.Modify"));
+    let ann = user(&mut lab.0, &[("/access/groups", &["User.Modify"])]);
+    assert!(lab.0.call(&ann, "GET", path, json!({})).is_ok());
+    assert!(lab.0.call(&ann, "GET", "/access/users/gitops@pve/token/other", json!({})).is_err());
+    let credential = format!("gitops@pve!proxops={}", proxops_sim::seed::TOKEN_SECRET);
+    assert!(lab.0.token_caller(&credential).is_some());
+    lab.0.set_token_end("gitops@pve", "proxops", 1);
+    assert!(lab.0.token_caller(&credential).is_none(), "an ended token is refused");
+}

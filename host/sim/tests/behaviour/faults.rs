@@ -1,6 +1,6 @@
 //! Fault files and what they do to a world.
 
-use proxops_sim::{FaultAnswer, Faults};
+use proxops_sim::{Caller, FaultAnswer, Faults};
 
 use crate::{Lab, VM, json};
 
@@ -29,4 +29,27 @@ fn a_fault_file_says_all_of_it() {
         serde_json::from_str::<Faults>(r#"{"request": []}"#).is_err(),
         "a typing error is no silent no-op"
     );
+}
+
+#[test]
+fn the_state_of_the_cluster_can_change_for_the_worse_and_back() {
+    let mut lab = Lab::with_vm();
+    let apply = |lab: &mut Lab, text: &str| serde_json::from_str::<Faults>(text).unwrap().apply(&mut lab.0);
+    apply(&mut lab, r#"{"nodes-down": ["pve02"], "quorum-lost": true, "storage-full": ["nfs", "local"]}"#);
+    assert!(!lab.0.nodes["pve02"].online && !lab.0.quorate);
+    apply(&mut lab, r#"{"nodes-up": ["pve02"], "quorum-lost": false}"#);
+    assert!(lab.0.nodes["pve02"].online && lab.0.quorate);
+
+    let root = Caller::root();
+    let new = serde_json::json!({"vmid": 300, "scsi0": "nfs:8"});
+    let upid = lab.0.call(&root, "POST", "/nodes/pve01/qemu", new).unwrap();
+    lab.0.finish_tasks();
+    // fact S14: the text of the operating system
+    assert!(lab.0.exit_status(&upid).unwrap().contains("No space left on device"));
+    assert!(!lab.0.guests.contains_key(&300));
+    let file = serde_json::json!({"content": "iso", "filename": "no-room.iso", "url": "https://example.org/no-room.iso"});
+    let upid = lab.0.call(&root, "POST", "/nodes/pve01/storage/local/download-url", file).unwrap();
+    lab.0.finish_tasks();
+    assert!(lab.0.exit_status(&upid).unwrap().contains("No space left on device"));
+    assert!(lab.0.volume("local:iso/no-room.iso", "pve01").is_none());
 }

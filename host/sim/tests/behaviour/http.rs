@@ -339,3 +339,46 @@ async fn a_dropped_handle_stops_the_server() {
     };
     tokio::time::timeout(Duration::from_secs(30), gone).await.expect("still listening");
 }
+
+#[tokio::test]
+async fn the_cluster_can_change_when_a_request_arrives() {
+    let sim = start(SimOptions::default()).await;
+    let text = r#"{"path": "**", "skip": 1, "times": 1, "change": {"nodes-down": ["pve01"]}}"#;
+    sim.inject(serde_json::from_str::<RequestFault>(text).unwrap());
+    assert!(first_line(&ask(&sim, "GET", CONFIG, "").await).ends_with("200 OK"));
+    let answer = ask(&sim, "GET", CONFIG, "").await;
+    assert!(first_line(&answer).starts_with("HTTP/1.1 595"), "{answer}");
+    assert!(!sim.world().nodes["pve01"].online);
+}
+
+#[tokio::test]
+async fn the_record_of_writes_tells_which_were_carried_out() {
+    let sim = start(SimOptions::default()).await;
+    let body = "description=x";
+    for answer in [FaultAnswer::DropBefore, FaultAnswer::DropAfter] {
+        sim.inject(RequestFault::once("PUT", "/nodes/pve01/qemu/101/config", answer));
+        ask(&sim, "PUT", CONFIG, body).await;
+    }
+    ask(&sim, "PUT", CONFIG, "nonsense=1").await;
+    ask(&sim, "PUT", CONFIG, body).await;
+    let told: Vec<(u16, bool)> = sim.write_log().iter().map(|w| (w.status, w.done)).collect();
+    assert_eq!(told, [(0, false), (0, true), (400, false), (200, true)]);
+}
+
+#[tokio::test]
+async fn a_fault_file_expires_tickets_and_changes_the_certificate() {
+    let sim = start(SimOptions { tls: Some(Tls::default()), ..SimOptions::default() }).await;
+    let old = sim.ca_pem().unwrap();
+    let ticket = {
+        let mut world = sim.world();
+        let login = serde_json::json!({"username": "root@pam", "password": seed::ROOT_PASSWORD});
+        let answer = world.call(&proxops_sim::Caller::anonymous(), "POST", "/access/ticket", login).unwrap();
+        answer["ticket"].as_str().unwrap().to_owned()
+    };
+    assert!(sim.world().ticket_caller(&ticket).is_some());
+    let faults = serde_json::json!({"tickets-expired": true, "certificate-changed": "new-authority"});
+    sim.apply(serde_json::from_value(faults).unwrap());
+    assert!(sim.world().ticket_caller(&ticket).is_none());
+    assert_ne!(sim.ca_pem().unwrap(), old);
+    assert!(over_tls(&sim, &old).await.is_err(), "the old CA signed nothing that is served now");
+}

@@ -100,7 +100,7 @@ impl Drift<'_> {
             Holds::HostPath(path) => {
                 let message = format!("{slot} holds the host path {path}, and the manifest wants a volume");
                 self.changes.anomalies.push(
-                    Anomaly::new(Severity::Warning, "not-a-volume", message)
+                    Anomaly::new(Severity::Warning, "slot-taken", message)
                         .at(at)
                         .key(slot)
                         .help("give the entry another slot"),
@@ -176,7 +176,7 @@ impl Drift<'_> {
                     "{slot} mounts {path}, and the manifest wants {want}: a bind mount is never re-pointed"
                 );
                 self.changes.anomalies.push(
-                    Anomaly::new(Severity::Warning, "bind-mount-mismatch", message)
+                    Anomaly::new(Severity::Warning, "volume-mismatch", message)
                         .at(format!("{at}/host-path"))
                         .key(&**slot)
                         .help(format!("write `host-path: {path}`, or remove {slot} in PVE and apply again")),
@@ -186,7 +186,7 @@ impl Drift<'_> {
             Holds::Volume { .. } => {
                 let message = format!("{slot} holds a volume, and the manifest wants a bind mount there");
                 self.changes.anomalies.push(
-                    Anomaly::new(Severity::Warning, "not-a-bind-mount", message)
+                    Anomaly::new(Severity::Warning, "slot-taken", message)
                         .at(&**at)
                         .key(&**slot)
                         .help("give the entry another slot"),

@@ -61,6 +61,7 @@ pub fn guest(values: Vec<(String, LiveValue)>) -> LiveGuest {
         values,
         secrets_present: vec![],
         pending: vec![],
+        hidden: vec![],
         fresh_clone_of: None,
         ext: vec![],
     }

@@ -43,6 +43,7 @@ pub fn guest(config: &Json) -> LiveGuest {
             .collect(),
         secrets_present: config.keys().filter(|key| *key == "cipassword").cloned().collect(),
         pending: vec![],
+        hidden: vec![],
         fresh_clone_of: None,
         ext: vec![],
     }

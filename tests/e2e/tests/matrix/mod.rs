@@ -152,11 +152,6 @@ fn verbs(run: &Run) -> BTreeMap<usize, Vec<String>> {
 
 /// Whether one of an action's changes is about a field of the spec, or about the part that it lies in.
 fn names(action: &Value, field: &str) -> bool {
-    // Old spellings are shown under the new one.
-    let field = match field {
-        "options.hidden" | "options.nested-virt" => "cpu",
-        field => field,
-    };
     let pointer = format!("/spec/{}", field.replace("[]", "/0").replace('.', "/"));
     action["changes"].as_array().unwrap().iter().any(|change| {
         let at = change["field"].as_str().unwrap();

@@ -1,0 +1,80 @@
+//! Adopting a whole fleet, against the simulator in a process of its own.
+
+use crate::fetch;
+use crate::ground::{CLUSTER, Ground, Served, token};
+use crate::report::{Row, time};
+use anyhow::{Context as _, Result, ensure};
+use proxops_adopt::{Options, Progress, adopt};
+use proxops_daemon::Process;
+use proxops_repo::{LoadOptions, Overrides};
+use proxops_sim::seed;
+use std::time::{Duration, Instant};
+
+const GUESTS: u32 = 2_000;
+
+struct Quiet;
+impl Progress for Quiet {
+    fn begin(&self, _: usize) {}
+    fn read(&self) {}
+}
+
+/// Rows about 2,000 guests without a manifest.
+pub async fn rows() -> Result<Vec<Row>> {
+    let served = Served::start(&format!("fleet:{GUESTS}"), Duration::ZERO)?;
+    let ground = Ground::new(&[], &served.url, &[])?;
+    let token = token();
+    let env = |name: &str| (name == "PROXOPS_PVE_TOKEN_VALUE").then(|| token.clone());
+    let overrides = Overrides { data_dir: Some(ground.data()), ..Overrides::default() };
+    let options = LoadOptions { overrides, ..LoadOptions::new(ground.repo(), &env) };
+    let process = Process::open(&options, None)?;
+    let cluster = process.repository.clusters.first().context("no cluster")?;
+    let paths = paths();
+    let (mut ours, mut bare, mut whole) = (Duration::MAX, Duration::MAX, Duration::MAX);
+    for round in 0..6 {
+        bare = bare.min(fetch::all(&served.url, &paths).await?);
+        // A repository without the manifests, as at the first time.
+        for root in ["vm", "iso", "ctt", "diskimage"] {
+            let _ = std::fs::remove_dir_all(ground.repo().join(root));
+        }
+        let started = Instant::now();
+        let report = adopt(&process, cluster, &Options::default(), &Quiet).await?;
+        let took = started.elapsed();
+        let written = report.written.len();
+        ensure!(
+            written == GUESTS as usize,
+            "{written} manifests, not {GUESTS}: {:?}",
+            report.skipped.first()
+        );
+        // The first one compiles the kinds.
+        if round > 0 {
+            ours = ours.min(took);
+        }
+        whole = whole.min(ground.run(&["adopt", "--cluster", CLUSTER, "--force"])?.0);
+    }
+    Ok(vec![
+        Row::ratio(format!("adopt of {GUESTS} guests, files written"), ours, ("bare fetch", bare), 1.25),
+        Row::plain(format!("`proxops adopt` of {GUESTS} VMs, whole command"), time(whole)),
+    ])
+}
+
+/// What a run reads.
+fn paths() -> Vec<String> {
+    let mut paths: Vec<String> = ["/version", "/cluster/options", "/cluster/resources", "/cluster/resources"]
+        .map(str::to_owned)
+        .into();
+    for node in seed::NODES {
+        paths.push(format!("/nodes/{node}/qemu"));
+        paths.push(format!("/nodes/{node}/lxc"));
+    }
+    paths.extend(
+        (0..GUESTS).map(|n| {
+            format!("/nodes/{}/qemu/{}/config", seed::NODES[n as usize % seed::NODES.len()], 1000 + n)
+        }),
+    );
+    for content in ["iso", "vztmpl", "import"] {
+        paths
+            .extend(seed::NODES.map(|node| format!("/nodes/{node}/storage/local/content?content={content}")));
+        paths.push(format!("/nodes/pve01/storage/nfs/content?content={content}"));
+    }
+    paths
+}

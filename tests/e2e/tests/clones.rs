@@ -1,0 +1,69 @@
+//! Clones onto other nodes: what PVE would refuse is explained before anything is sent (fact Q38).
+
+use crate::support::{manifest, vm};
+use proxops_e2e::{Bench, CLUSTER};
+use proxops_sim::{World, seed};
+use serde_json::{Value, json};
+
+/// A template on pve01, and `web`, a clone of it.
+fn bench(template_storage: &str, web: Value) -> Bench {
+    let mut bench = Bench::new(world());
+    let disks = json!([{"interface": "scsi0", "controller": "virtio-scsi-single", "storage": template_storage, "size": "1GiB"}]);
+    let template = vm("tpl", 900, json!({ "disks": disks }));
+    let template = manifest("TemplateVM", "tpl", template["spec"].clone());
+    bench.documents(&format!("templatevm/{CLUSTER}/tpl.yaml"), &[template]);
+    bench.apply().exits(0);
+    let mut spec = json!({ "clone": "tpl", "disks": null });
+    crate::support::merge(&mut spec, &web);
+    let mut clone = vm("web", 100, spec);
+    clone["spec"].as_object_mut().unwrap().remove("disks");
+    bench.documents(&format!("vm/{CLUSTER}/web.yaml"), &[clone]);
+    bench
+}
+
+fn world() -> World {
+    seed::empty()
+}
+
+/// The plan has an error with these words, and applying it sends nothing.
+fn refused(bench: &Bench, code: &str, words: &[&str]) {
+    bench.writes();
+    let run = bench.apply().exits(1);
+    let anomalies = run.list("anomalies");
+    let [one] = &anomalies[..] else { panic!("{run}") };
+    assert_eq!((&one["code"], &one["severity"]), (&json!(code), &json!("error")), "{run}");
+    let text = format!("{} {}", one["message"], one["help"]);
+    assert!(words.iter().all(|word| text.contains(word)), "{text}");
+    assert!(run.actions().is_empty(), "{run}");
+    assert!(bench.writes().is_empty(), "{run}");
+}
+
+#[test]
+fn a_template_on_local_storage_is_not_cloned_onto_another_node() {
+    let bench = bench("local-lvm", json!({ "node": "pve02" }));
+    refused(&bench, "clone-source", &["pve01", "pve02", "local-lvm", "shared"]);
+}
+
+#[test]
+fn a_clone_on_another_node_does_not_go_to_a_local_storage() {
+    let bench = bench("nfs", json!({ "node": "pve02", "clone-storage": "local-lvm" }));
+    refused(&bench, "clone-storage", &["pve01", "pve02", "local-lvm", "shared"]);
+}
+
+#[test]
+fn a_clone_goes_to_another_node_over_shared_storage() {
+    let bench = bench("nfs", json!({ "node": "pve02" }));
+    let run = bench.apply().exits(0);
+    assert_eq!(run.actions(), ["clone VM/web"], "{run}");
+    assert_eq!(bench.world().guests[&100].node, "pve02");
+    bench.converged();
+}
+
+#[test]
+fn a_clone_beside_its_template_may_go_to_a_local_storage() {
+    let bench = bench("nfs", json!({ "clone-storage": "local-lvm" }));
+    let run = bench.apply().exits(0);
+    assert_eq!(run.actions(), ["clone VM/web"], "{run}");
+    assert!(bench.world().guests[&100].config["scsi0"].starts_with("local-lvm:"));
+    bench.converged();
+}

@@ -1,0 +1,156 @@
+//! Cycles: what starts one, what a cluster's state is, what is left alone.
+
+use super::{add_cluster, bench, cycles, settings, slow};
+use crate::support::vm;
+use proxops_e2e::{Bench, CLUSTER, Daemon};
+use proxops_sim::seed;
+use serde_json::json;
+
+#[test]
+fn a_cluster_is_converged_and_put_right_when_somebody_changes_it() {
+    let bench = bench();
+    let daemon = Daemon::start(&bench, &[]);
+    let cluster = daemon.until_converged(CLUSTER);
+    assert_eq!(cluster["objects"][0]["state"], "converged", "{cluster:#}");
+    assert_eq!(cluster["objects"][0]["last_action"], "create", "{cluster:#}");
+    bench.meddle("PUT", "/nodes/pve01/qemu/100/config", json!({"memory": "1024"}));
+    daemon.until(CLUSTER, "put right", |c| c["objects"][0]["last_action"] == "update");
+    assert_eq!(bench.world().guests[&100].config["memory"], "512");
+}
+
+#[test]
+fn watching_shows_drift_and_writes_nothing() {
+    let bench = bench();
+    let daemon = Daemon::start(&bench, &["--observe"]);
+    let cluster = daemon.until(CLUSTER, "looked at twice", |c| cycles(c) >= 2);
+    assert_eq!(cluster["objects"][0]["state"], "desired", "{cluster:#}");
+    assert_eq!(daemon.status()["daemon"]["observe"], true);
+    let diff = daemon.get("/diff").json();
+    assert_eq!(diff["summary"]["create"], 1, "{diff:#}");
+    assert!(bench.writes().is_empty());
+    assert!(!bench.data_dir().join("locks").exists(), "watching takes no lock");
+}
+
+#[test]
+fn a_changed_manifest_takes_effect_without_a_restart() {
+    let mut bench = bench();
+    let daemon = Daemon::start(&bench, &[]);
+    daemon.until_converged(CLUSTER);
+    bench.documents(&format!("vm/{CLUSTER}/db.yaml"), &[vm("db", 101, json!({}))]);
+    daemon.until(CLUSTER, "aware of the second VM", |c| {
+        c["objects"]
+            .as_array()
+            .is_some_and(|o| o.iter().any(|o| o["name"] == "db" && o["state"] == "converged"))
+    });
+    assert!(bench.world().guests.contains_key(&101));
+}
+
+#[test]
+fn sighup_begins_a_cycle_on_the_tree_as_it_is_now() {
+    let mut bench = slow();
+    let daemon = Daemon::start(&bench, &[]);
+    daemon.until_converged(CLUSTER);
+    bench.documents(&format!("vm/{CLUSTER}/db.yaml"), &[vm("db", 101, json!({}))]);
+    daemon.signal("HUP");
+    let cluster = daemon.until(CLUSTER, "cycled again", |c| cycles(c) == 2);
+    assert_eq!(cluster["cycles"][0]["why"], "signal", "{cluster:#}");
+    assert!(bench.world().guests.contains_key(&101));
+}
+
+#[test]
+fn a_suspended_cluster_is_left_alone_across_restarts_until_it_is_resumed() {
+    let bench = bench();
+    bench.run(&["suspend"]).exits(1).says("--cluster");
+    bench.run(&["suspend", "--cluster", CLUSTER, "--reason", "disk swap"]).exits(0);
+    for _ in 0..2 {
+        let daemon = Daemon::start(&bench, &[]);
+        let cluster = daemon.until(CLUSTER, "suspended", |c| c["phase"] == "suspended");
+        assert_eq!(cluster["suspended"]["reason"], "disk swap");
+        assert_eq!(daemon.get("/healthz").status, 200, "a suspended cluster is no illness");
+    }
+    assert!(bench.writes().is_empty());
+    let daemon = Daemon::start(&bench, &[]);
+    daemon.until(CLUSTER, "suspended", |c| c["phase"] == "suspended");
+    bench.run(&["resume", "--cluster", CLUSTER]).exits(0).says("goes on");
+    daemon.until_converged(CLUSTER);
+    bench.run(&["resume", "--cluster", CLUSTER]).exits(0).says("was not suspended");
+}
+
+#[test]
+fn clusters_come_and_go_with_the_tree() {
+    let bench = bench();
+    let other = Bench::new(seed::empty());
+    let daemon = Daemon::start(&bench, &[]);
+    daemon.until_converged(CLUSTER);
+    add_cluster(&bench, "second", &other.url(), "resources: []\n");
+    daemon.until_converged("second");
+    std::fs::remove_dir_all(bench.repo().join("clusters/second")).unwrap();
+    daemon.until("second", "gone", serde_json::Value::is_null);
+    daemon.until_converged(CLUSTER);
+}
+
+#[test]
+fn only_the_selected_clusters_are_touched_and_a_wrong_name_is_refused() {
+    let bench = bench();
+    let other = Bench::new(seed::empty());
+    add_cluster(&bench, "second", &other.url(), "resources: []\n");
+    let daemon = Daemon::start(&bench, &["--cluster", CLUSTER]);
+    daemon.until_converged(CLUSTER);
+    assert!(daemon.cluster("second").is_null());
+    bench.run(&["run", "--listen", "127.0.0.1:0", "--cluster", "secnd"]).exits(1).says("did you mean second");
+}
+
+#[test]
+fn a_broken_manifest_aborts_the_cluster_says_where_and_prunes_nothing() {
+    let bench = bench();
+    let daemon = Daemon::start(&bench, &[]);
+    daemon.until_converged(CLUSTER);
+    bench.write(&format!("vm/{CLUSTER}/web.yaml"), "kind: [");
+    let cluster = daemon.until(CLUSTER, "aborted", |c| c["last_cycle"]["state"] == "aborted");
+    assert!(cluster["last_cycle"]["error"].as_str().unwrap().contains("vm/lab/web.yaml:"), "{cluster:#}");
+    assert_eq!(bench.world().guests.len(), 1, "nothing is pruned");
+}
+
+#[test]
+fn a_second_daemon_on_one_address_is_refused() {
+    let bench = bench();
+    let daemon = Daemon::start(&bench, &[]);
+    let taken = daemon.address.to_string();
+    bench.run(&["run", "--listen", &taken]).exits(1).says("is another daemon running");
+}
+
+#[test]
+fn status_and_diff_ask_a_running_daemon_first() {
+    let bench = bench();
+    let git = |words: &[&str]| {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+        let mut git = std::process::Command::new("git");
+        assert!(git.current_dir(bench.repo()).args(identity).args(words).output().unwrap().status.success());
+    };
+    // A free port, which the commands must know as well.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    settings(&bench, &format!("listen: 127.0.0.1:{port}\nreconcile: {{poll-interval: 1h}}\n"));
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "one"]);
+    let daemon = Daemon::spawn(&bench, &["run", "--observe"]);
+    daemon.until(CLUSTER, "looked at", |c| cycles(c) == 1);
+    let asked = bench.sim().requests();
+    let status = bench.run(&["status", "-o", "json"]).exits(0).says("as the running daemon found it").json();
+    assert_eq!(
+        (&status["format"], &status["clusters"][0]["objects"][0]["state"]),
+        (&json!("proxops.status/v1"), &json!("desired"))
+    );
+    bench.run(&["status"]).exits(0).says("not converged");
+    let diff =
+        bench.run(&["diff", "-o", "json", "--exit-code"]).exits(2).says("as the running daemon found it");
+    assert_eq!(diff.actions(), ["create VM/web"]);
+    assert_eq!(bench.sim().requests(), asked, "PVE was not asked again");
+    let alone = bench.run(&["diff", "--no-daemon"]).exits(0);
+    assert!(!alone.stderr.contains("daemon") && bench.sim().requests() > asked, "{alone}");
+    // What is edited here is not what the daemon planned.
+    bench.write("notes.yaml", "x: 1");
+    bench.write(&format!("vm/{CLUSTER}/web.yaml"), format!("{:#}", vm("web", 101, json!({}))));
+    let own = bench.run(&["diff", "-o", "json"]).exits(0);
+    assert!(!own.stderr.contains("as the running daemon"), "{own}");
+    assert_eq!(own.list("actions")[0]["vmid"], 101);
+}
