@@ -26,15 +26,24 @@ const COMMANDS: &[(&str, &[&[&str]])] = &[
     ("diff", &[&["diff"], &["diff", "-o", "json"]]),
     ("apply", &[&["apply", "--yes"], &["apply", "--yes", "-o", "json"]]),
     ("status", &[&["status", "-o", "json"]]),
+    ("history", &[&["history"], &["history", "-o", "json"]]),
     ("doctor", &[&["doctor"]]),
+    (
+        "adopt",
+        &[
+            &["adopt", "--cluster", CLUSTER, "--dry-run"],
+            &["adopt", "--cluster", CLUSTER, "--dry-run", "-o", "json"],
+        ],
+    ),
     ("kinds", &[&["kinds", "list"], &["kinds", "inspect", "VM"]]),
     ("schema", &[&["schema", "VM"]]),
     ("explain", &[&["explain", "VM.memory"]]),
     ("completions", &[&["completions", "bash"]]),
 ];
 
-/// Commands that read neither repository nor credentials, and serve for ever or run the others.
-const APART: &[&str] = &["sim", "demo", "help"];
+/// Commands that read neither repository nor credentials, serve for ever or run the others; `run` has tests of
+/// its own, and `init` wants an empty folder.
+const APART: &[&str] = &["sim", "demo", "help", "man", "run", "suspend", "resume", "init"];
 
 /// What goes wrong while all commands run.
 const FAILURES: &[(&str, fn(&mut Stage))] = &[
