@@ -1,11 +1,8 @@
 //! A look at an endpoint before any login: name, port, certificate.
 
 use crate::config::Endpoint;
-use crate::tls::show;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::{DigitallySignedStruct, SignatureScheme};
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use crate::tls::{show, unverified};
+use rustls_pki_types::ServerName;
 use sha2::{Digest as _, Sha256};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -88,13 +85,7 @@ async fn within<T>(step: impl Future<Output = std::io::Result<T>>) -> Result<T, 
 }
 
 async fn certificate(host: &str, stream: tokio::net::TcpStream) -> Result<Certificate, String> {
-    let provider = Arc::new(ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anyone { provider }))
-        .with_no_client_auth();
+    let config = unverified().map_err(|error| error.to_string())?;
     let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
     let tls = within(tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream)).await?;
     let der = tls
@@ -105,47 +96,6 @@ async fn certificate(host: &str, stream: tokio::net::TcpStream) -> Result<Certif
         .ok_or_else(|| "the server showed no certificate".to_owned())?;
     let fingerprint = show(&Sha256::digest(der.as_ref()).into());
     Ok(Certificate { fingerprint, not_after: not_after(der) })
-}
-
-/// Lets every certificate pass: it is looked at, nothing is sent.
-#[derive(Debug)]
-struct Anyone {
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }
 
 /// The end of a certificate's validity, out of its DER form (RFC 5280, 4.1): certificate, signed part, then

@@ -5,7 +5,7 @@
 
 use crate::documents::age_key;
 use crate::support::{iso, sops, vm};
-use proxops_e2e::{Bench, CLUSTER, GIT_TOKEN, GitServer, Upstream, binary, hostile_kind};
+use proxops_e2e::{Bench, CLUSTER, Daemon, GIT_TOKEN, GitServer, Upstream, binary, hostile_kind};
 use proxops_sim::{FaultAnswer, GuestKind, RequestFault, TaskRule, seed};
 use serde_json::json;
 use std::fs;
@@ -26,15 +26,24 @@ const COMMANDS: &[(&str, &[&[&str]])] = &[
     ("diff", &[&["diff"], &["diff", "-o", "json"]]),
     ("apply", &[&["apply", "--yes"], &["apply", "--yes", "-o", "json"]]),
     ("status", &[&["status", "-o", "json"]]),
+    ("history", &[&["history"], &["history", "-o", "json"]]),
     ("doctor", &[&["doctor"]]),
+    (
+        "adopt",
+        &[
+            &["adopt", "--cluster", CLUSTER, "--dry-run"],
+            &["adopt", "--cluster", CLUSTER, "--dry-run", "-o", "json"],
+        ],
+    ),
     ("kinds", &[&["kinds", "list"], &["kinds", "inspect", "VM"]]),
     ("schema", &[&["schema", "VM"]]),
     ("explain", &[&["explain", "VM.memory"]]),
     ("completions", &[&["completions", "bash"]]),
 ];
 
-/// Commands that read neither repository nor credentials, and serve for ever or run the others.
-const APART: &[&str] = &["sim", "demo", "help"];
+/// Commands that read neither repository nor credentials, serve for ever or run the others; `run` has a test of
+/// its own below, and `init` wants an empty folder.
+const APART: &[&str] = &["sim", "demo", "help", "man", "run", "suspend", "resume", "init"];
 
 /// What goes wrong while all commands run.
 const FAILURES: &[(&str, fn(&mut Stage))] = &[
@@ -379,6 +388,52 @@ fn no_secret_gets_out_of_any_command_in_any_failure() {
             });
         }
     });
+}
+
+/// Failures under which a daemon starts and goes on.
+const LIVED_THROUGH: [&str; 7] = [
+    "nothing",
+    "a bad composition",
+    "an inventory that can't be read",
+    "a refused credential",
+    "a server that quotes the credential",
+    "a create that is refused and quoted",
+    "a secret that is not there",
+];
+
+#[test]
+fn no_secret_gets_out_of_a_daemon_by_page_document_metric_or_log() {
+    const HTTP_TOKEN: &str = "Stork-sentinel-http-token-66";
+    const WEBHOOK: &str = "Viper-sentinel-webhook-77";
+    let lived = FAILURES.iter().filter(|(name, _)| LIVED_THROUGH.contains(name));
+    assert_eq!(lived.clone().count(), LIVED_THROUGH.len());
+    for (name, break_it) in lived {
+        let mut stage = Stage::new();
+        break_it(&mut stage);
+        stage.bench.set("PROXOPS_HTTP_TOKEN", HTTP_TOKEN);
+        stage.bench.set("PROXOPS_WEBHOOK_SECRET", WEBHOOK);
+        stage.secrets.extend([HTTP_TOKEN.to_owned(), WEBHOOK.to_owned()]);
+        let daemon = Daemon::start(&stage.bench, &["-vvvv"]);
+        let bearer = format!("Bearer {HTTP_TOKEN}");
+        let get = |path: &str| daemon.send("GET", path, &[("Authorization", &bearer)], b"");
+        let start = std::time::Instant::now();
+        while !get("/status").body.contains("\"ended_at\"") {
+            assert!(start.elapsed() < Duration::from_secs(60), "{name}: no cycle ends: {}", daemon.log());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        for path in ["/", "/status", "/diff", "/metrics", "/healthz", "/readyz", "/openapi.json", "/nowhere"]
+        {
+            let answer = get(path);
+            let text = format!("{:?}\n{}", answer.headers, answer.body);
+            stage.clean(&format!("{name}: {path}"), text.as_bytes());
+        }
+        let refused = daemon.send("POST", "/webhook", &[("X-Hub-Signature-256", "sha256=00")], b"{}");
+        stage.clean(&format!("{name}: /webhook"), refused.body.as_bytes());
+        stage.clean(&format!("{name}: log"), daemon.log().as_bytes());
+        drop(daemon);
+        stage.clean_files(&format!("{name}: data-dir"), &stage.bench.data_dir());
+        stage.clean_files(&format!("{name}: files"), stage.watched.path());
+    }
 }
 
 #[test]

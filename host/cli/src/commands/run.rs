@@ -18,6 +18,9 @@ pub async fn run(global: &Global, args: &RunArgs) -> anyhow::Result<u8> {
             .context("reading the repository broke down")?
     };
     let process = opened?;
+    // While it runs the last good settings are kept; a start has none to keep.
+    let errors: Vec<String> = process.repository.global_errors().map(ToString::to_string).collect();
+    anyhow::ensure!(errors.is_empty(), "{}", errors.join("\n"));
     open::clusters(&process, &global)?;
     let cancel = signals::listen();
     let options = DaemonOptions { observe: args.observe, clusters: global.cluster.clone() };

@@ -136,6 +136,12 @@ impl Tool {
         serde_json::from_str(&json).unwrap()
     }
 
+    /// Whether the tool can read an encrypted text.
+    pub fn reads(&self, encrypted: &str, key: &AgeKey) -> bool {
+        self.write("back.yaml", encrypted);
+        self.command(&[("SOPS_AGE_KEY", &key.secret)], &["decrypt", "back.yaml"]).status.success()
+    }
+
     /// Decrypts an encrypted text as YAML, comments included.
     pub fn decrypt_yaml(&self, encrypted: &str, key: &AgeKey) -> String {
         self.write("back.yaml", encrypted);

@@ -3,7 +3,7 @@
 use super::{add_cluster, bench, cycles, settings};
 use crate::support::vm;
 use proxops_e2e::{Bench, CLUSTER, Daemon};
-use proxops_sim::{TaskRule, seed};
+use proxops_sim::TaskRule;
 use serde_json::{Value, json};
 
 /// The document must be as `/openapi.json` of the same daemon says.

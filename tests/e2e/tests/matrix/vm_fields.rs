@@ -187,7 +187,7 @@ pub const ROWS: &[Row] = &[
     row("hardware.watchdog.action", r#""reset""#, r#""none""#),
     row("hardware.audio.device", r#""ich9-intel-hda""#, r#""AC97""#),
     row("hardware.audio.driver", r#""spice""#, r#""none""#).with(r#"{"hardware": {"audio": {"device": "AC97"}}}"#),
-    row("hardware.virtiofs[].slot", r#""virtiofs0""#, r#""virtiofs1""#).with(FOLDER),
+    row("hardware.virtiofs[].slot", r#""virtiofs0""#, r#""virtiofs1""#).with(FOLDER).then(Leaves("undeclared")),
     row("hardware.virtiofs[].dirid", r#""media""#, r#""music""#).with(FOLDER),
     row("hardware.virtiofs[].cache", r#""auto""#, r#""never""#).with(FOLDER),
     row("hardware.virtiofs[].direct-io", "true", "false").with(FOLDER),

@@ -36,7 +36,7 @@ pub(super) fn body(app: &App, filter: &Filter) -> Markup {
         .iter()
         .flat_map(|(name, c)| c.cycles.iter().map(move |cycle| (name.as_str(), cycle)))
         .collect();
-    cycles.sort_by(|a, b| b.1.ended_at.cmp(&a.1.ended_at));
+    cycles.sort_by_key(|(_, cycle)| std::cmp::Reverse(cycle.ended_at));
     html! {
         h1.hidden { "All clusters" }
         (tiles(&clusters, &objects, anomalies.len()))
