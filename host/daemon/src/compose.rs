@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// What came of a cluster's manifests.
 pub struct Composed {
     /// What is wanted.
-    pub index: Index,
+    pub index: Arc<Index>,
     /// Every mistake that kinds and cross-checks found, each tagged with the cluster.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -39,7 +39,7 @@ pub fn compose(cluster: &Cluster, kinds: &dyn KindSet) -> Composed {
     }
     diagnostics.sort();
     diagnostics.dedup();
-    Composed { index, diagnostics }
+    Composed { index: Arc::new(index), diagnostics }
 }
 
 #[derive(Default)]

@@ -4,7 +4,7 @@ use crate::connect::{Connected, connect};
 use crate::replan::ClusterReplanner;
 use crate::status::status;
 use crate::tree::{self, Tree};
-use crate::{ClusterStatus, Vault, compose, load, objects};
+use crate::{ClusterStatus, Composed, Vault, compose, load, objects};
 use anyhow::Context as _;
 use proxops_exec::{
     Cancel, ClusterLock, ExecEnv, Journal, Limits as Parallel, Progress, Timing, execute, resume,
@@ -20,8 +20,9 @@ use proxops_repo::{
     Cluster, KindLimits, KindTable, LoadOptions, Reconcile, Repository, Settings, Snapshot, Workspace,
 };
 use proxops_secrets::{ClusterSecrets, IdentitySources};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::AtomicBool;
 
 /// Whether a cycle may write.
@@ -48,6 +49,8 @@ pub struct Process {
     pub(crate) kept: Option<String>,
     /// What the kinds were loaded from.
     kinds_seen: Vec<String>,
+    /// What the kinds said of each cluster's manifests. It depends on nothing but this tree and these kinds.
+    composed: Arc<Mutex<BTreeMap<String, Arc<Composed>>>>,
 }
 
 /// A planned cluster, ready to execute.
@@ -142,7 +145,12 @@ impl Process {
         let used: std::collections::BTreeSet<&str> =
             repository.clusters.iter().flat_map(|c| &c.manifests).map(|m| m.id.kind.as_str()).collect();
         kinds.prepare(used);
-        Ok(Self { repository, kinds, secrets, snapshot, kept: None, kinds_seen })
+        let next =
+            Self { repository, kinds, secrets, snapshot, kept: None, kinds_seen, composed: Arc::default() };
+        if let Some(before) = before.filter(|before| Arc::ptr_eq(&before.kinds, &next.kinds)) {
+            next.inherit(before);
+        }
+        Ok(next)
     }
 
     /// Why the tree is not what its source holds, or the configuration not what the disk holds, if it is so.
@@ -155,9 +163,8 @@ impl Process {
     pub fn validate(&self) -> Vec<Diagnostic> {
         let mut found = self.repository.diagnostics.clone();
         for cluster in &self.repository.clusters {
-            let session = self.kinds.session();
-            let composed = compose(cluster, &session);
-            found.extend(composed.diagnostics);
+            let composed = self.composition(cluster, &self.kinds.session());
+            found.extend(composed.diagnostics.iter().cloned());
             for failed in composed.index.failed.values() {
                 let d = Diagnostic::error(failed.location.clone(), "kind-fault", failed.why.clone())
                     .with_pointer("/kind")
@@ -272,9 +279,36 @@ impl Process {
         tree::git_token(&configs, &self.repository.settings.credentials, &self.secrets).map(|_| ())
     }
 
+    /// Takes over the compositions of clusters that are the same in both trees.
+    fn inherit(&self, before: &Self) {
+        let known = before.composed.lock().unwrap_or_else(PoisonError::into_inner);
+        let nodes = |cluster: &Cluster| cluster.config.as_ref().map(|config| config.nodes.clone());
+        for now in &self.repository.clusters {
+            let then = before.repository.clusters.iter().find(|then| then.name == now.name);
+            let same = then.is_some_and(|then| then.manifests == now.manifests && nodes(then) == nodes(now));
+            if let Some(composed) = known.get(&now.name).filter(|_| same) {
+                let mut ours = self.composed.lock().unwrap_or_else(PoisonError::into_inner);
+                ours.insert(now.name.clone(), Arc::clone(composed));
+            }
+        }
+    }
+
+    /// The cluster's composition, worked out once. Where a kind failed, it is asked again the next time.
+    pub(crate) fn composition(&self, cluster: &Cluster, session: &Session) -> Arc<Composed> {
+        let known = || self.composed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(composed) = known().get(&cluster.name) {
+            return Arc::clone(composed);
+        }
+        let composed = Arc::new(compose(cluster, session));
+        if composed.index.failed.is_empty() {
+            known().insert(cluster.name.clone(), Arc::clone(&composed));
+        }
+        composed
+    }
+
     /// The cluster's index, or its mistakes as one error.
     fn composed(&self, cluster: &Cluster, session: &Session) -> anyhow::Result<Arc<Index>> {
-        let composed = compose(cluster, session);
+        let composed = self.composition(cluster, session);
         let mut errors: Vec<String> = self
             .repository
             .errors_of(&cluster.name)
@@ -286,7 +320,7 @@ impl Process {
         if !errors.is_empty() {
             anyhow::bail!("{}", errors.join("\n"));
         }
-        Ok(Arc::new(composed.index))
+        Ok(Arc::clone(&composed.index))
     }
 
     /// Executes a planned cluster; fills each action's end.

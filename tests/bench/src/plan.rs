@@ -16,6 +16,7 @@ use proxops_repo::{Cluster, LoadOptions, Overrides};
 use proxops_sim::{Caller, seed};
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Nobody asks for secrets here.
@@ -62,7 +63,7 @@ impl Fleet {
         Ok(Native(info.clone()))
     }
 
-    fn index(&self, kinds: &dyn KindSet) -> Result<Index> {
+    fn index(&self, kinds: &dyn KindSet) -> Result<Arc<Index>> {
         let composed = compose(self.cluster()?, kinds);
         ensure!(composed.diagnostics.is_empty(), "the fleet does not compose: {}", composed.diagnostics[0]);
         Ok(composed.index)

@@ -5,7 +5,7 @@ mod privileges;
 mod state;
 
 use crate::connect::{Connected, connect};
-use crate::{Process, compose};
+use crate::Process;
 use proxops_plan::Index;
 use proxops_pve::{Client, Mode, probe};
 use proxops_repo::{Cluster, ClusterConfig, Credentials};
@@ -78,7 +78,7 @@ impl Process {
                 "see to the source; the last good tree is used",
             );
         }
-        let composed = compose(cluster, &self.kinds.session());
+        let composed = self.composition(cluster, &self.kinds.session());
         let errors: Vec<_> = self
             .repository
             .errors_of(&cluster.name)
