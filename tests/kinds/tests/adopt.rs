@@ -110,12 +110,21 @@ fn runtime() -> tokio::runtime::Runtime {
 fn a_random_living_cluster_is_adopted_listed_and_claimed_and_nothing_else_happens() {
     let first: u64 = std::env::var("PROXOPS_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
     let runtime = runtime();
-    for case in first..first + proxops_kind_tests::converge::cases(CLUSTERS) {
-        runtime.block_on(one_cluster(case));
+    let cases = proxops_kind_tests::converge::cases(CLUSTERS);
+    let (mut guests, mut gaps) = (0, 0);
+    for case in first..first + cases {
+        let (more_guests, more_gaps) = runtime.block_on(one_cluster(case));
+        guests += more_guests;
+        gaps += more_gaps;
     }
+    println!("{cases} clusters, {guests} guests, {gaps} gaps");
+    assert!(
+        guests as u64 > cases * 12 && gaps as u64 > cases,
+        "too few to tell: {guests} guests, {gaps} gaps"
+    );
 }
 
-async fn one_cluster(case: u64) {
+async fn one_cluster(case: u64) -> (usize, usize) {
     let world = living::cluster(case);
     let unowned: BTreeSet<u32> = world
         .guests
@@ -130,6 +139,12 @@ async fn one_cluster(case: u64) {
     assert!(ground.sim.write_log().is_empty(), "case {case}: {:?}", ground.sim.write_log());
     assert!(report.skipped.is_empty(), "case {case}: {:?}", report.skipped);
     assert!(report.written.len() >= guests, "case {case}: {:?}", report.written);
+    // What a kind adopts holds as it is: leaving a field out is for kinds that are wrong.
+    let repaired = report
+        .gaps
+        .iter()
+        .find(|g| g.why.contains("does not take this value:") || g.why.contains("would change"));
+    assert!(repaired.is_none() && report.noted.is_empty(), "case {case}: {repaired:?} {:?}", report.noted);
     let texts = ground.texts(&report);
     let explain = |plan: &ClusterPlan, name: &str| {
         let file = texts.iter().find(|(file, _)| file.ends_with(&format!("/{name}.yaml")));
@@ -169,6 +184,7 @@ async fn one_cluster(case: u64) {
     assert_eq!(after, running, "case {case}: power changed");
     let plan = ground.plan().await;
     assert!(plan.is_clean(), "case {case}: {plan:?}");
+    (guests, report.gaps.len())
 }
 
 /// Keys that PVE or the host keeps, and that no manifest says: fact Q19, Q28, and what `kind` and `state` say.
