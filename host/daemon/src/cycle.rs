@@ -22,8 +22,8 @@ use proxops_repo::{
 use proxops_secrets::{ClusterSecrets, IdentitySources};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Whether a cycle may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

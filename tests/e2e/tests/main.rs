@@ -26,7 +26,6 @@ mod refresh;
 mod root;
 mod running;
 mod safety;
-mod safety;
 mod saved_plans;
 mod secrets;
 mod seeded;

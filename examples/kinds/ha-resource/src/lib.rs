@@ -5,7 +5,7 @@
 use proxops_kind::{
     About, AdoptOptions, Adopted, Anomaly, Change, Context, Creation, Diagnostic, DriftReport, Identity,
     Kind, Live, Method, ObjectView, Operation, Ownership, Param, ParamRef, Reference, Refusal, Report,
-    Resource, Step, Target, Validated, marker,
+    Resource, Severity, Step, Target, Validated, marker,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -140,17 +140,18 @@ impl Kind for HaResource {
             Some((kind, name)) if !kind.is_empty() && !name.is_empty() => {
                 out.references.push(Reference::new(kind, name, "/spec/guest"));
             }
-            _ => report.error(
-                "/spec/guest",
-                "bad-guest",
-                "`guest` is written as `<kind>/<name>`, such as VM/web-01",
-            ),
+            _ => {
+                let message = "`guest` is written as `<kind>/<name>`, such as VM/web-01";
+                report.error("/spec/guest", "bad-guest", message);
+            }
         }
         Some(out)
     }
 
     fn create(m: &Resource<HaSpec>, context: &Context) -> Result<Creation, Refusal> {
-        check_guest(&m.spec, context)?;
+        if let Some(why) = other_vmid(&m.spec, context) {
+            return Err(vec![Diagnostic::error("other-vmid", "/spec/vmid", why)]);
+        }
         let mut set =
             vec![comment(m, context), Param::text("state", m.spec.state.as_str()).at("/spec/state")];
         for (key, at, value) in optional(&m.spec) {

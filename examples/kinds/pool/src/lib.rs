@@ -158,7 +158,8 @@ impl Kind for Pool {
                     out.references.push(Reference::new(kind, name, at));
                 }
                 _ => {
-                    report.error(at, "bad-guest", "a guest is written as `<kind>/<name>`, such as VM/web-01")
+                    let message = "a guest is written as `<kind>/<name>`, such as VM/web-01";
+                    report.error(at, "bad-guest", message);
                 }
             }
         }
@@ -166,7 +167,7 @@ impl Kind for Pool {
             let at = format!("/spec/storages/{i}");
             match names::check_storage(storage) {
                 Ok(_) => out.storages.push(StorageUse::new(storage, "", at)),
-                Err(wrong) => report.error(at, "bad-storage", format!("a storage {wrong}")),
+                Err(wrong) => drop(report.error(at, "bad-storage", format!("a storage {wrong}"))),
             }
         }
         out.attributes = vec![("pool".to_owned(), m.spec.pool.clone())];

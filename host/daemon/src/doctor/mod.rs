@@ -4,8 +4,8 @@
 mod privileges;
 mod state;
 
-use crate::connect::{Connected, connect};
 use crate::Process;
+use crate::connect::{Connected, connect};
 use proxops_plan::Index;
 use proxops_pve::{Client, Mode, probe};
 use proxops_repo::{Cluster, ClusterConfig, Credentials};

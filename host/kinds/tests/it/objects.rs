@@ -78,13 +78,7 @@ fn the_marker_is_set_and_can_not_be_dropped_or_forged() {
         drifts(&session, "foreign-marker").as_deref(),
         Some("it writes the marker of another resource into \"comment\"")
     );
-    for attack in ["drop-marker"] {
-        assert_eq!(
-            drifts(&session, attack),
-            Some(format!("it sets \"comment\" without {proof}")),
-            "{attack}"
-        );
-    }
+    assert_eq!(drifts(&session, "drop-marker"), Some(format!("it sets \"comment\" without {proof}")));
     for attack in ["unset-marker", "delete-marker"] {
         let expected = format!("it removes \"comment\", and with it {proof}");
         assert_eq!(drifts(&session, attack), Some(expected), "{attack}");
