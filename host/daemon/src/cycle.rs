@@ -1,6 +1,7 @@
 //! A process over a repository, and the cycle of one cluster in two halves: plan, then execute.
 
 use crate::connect::{Connected, connect};
+use crate::recall::{Answered, Recall};
 use crate::replan::ClusterReplanner;
 use crate::status::status;
 use crate::tree::{self, Tree};
@@ -51,6 +52,8 @@ pub struct Process {
     kinds_seen: Vec<String>,
     /// What the kinds said of each cluster's manifests. It depends on nothing but this tree and these kinds.
     composed: Arc<Mutex<BTreeMap<String, Arc<Composed>>>>,
+    /// What these kinds said of each cluster's live objects in its last cycle.
+    answered: Arc<Mutex<BTreeMap<String, Arc<Answered>>>>,
 }
 
 /// A planned cluster, ready to execute.
@@ -145,8 +148,9 @@ impl Process {
         let used: std::collections::BTreeSet<&str> =
             repository.clusters.iter().flat_map(|c| &c.manifests).map(|m| m.id.kind.as_str()).collect();
         kinds.prepare(used);
-        let next =
-            Self { repository, kinds, secrets, snapshot, kept: None, kinds_seen, composed: Arc::default() };
+        let (composed, answered) = Default::default();
+        let mut next =
+            Self { repository, kinds, secrets, snapshot, kept: None, kinds_seen, composed, answered };
         if let Some(before) = before.filter(|before| Arc::ptr_eq(&before.kinds, &next.kinds)) {
             next.inherit(before);
         }
@@ -252,7 +256,7 @@ impl Process {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
         };
         let world = Arc::new(world);
-        let mut plan = plan_blocking(&index, &session, &vault, &options, &world).await?;
+        let mut plan = self.planned(&index, &session, &vault, &options, &world).await?;
         plan.anomalies.extend(kept.map(|why| secrets_kept(&why)));
         let kept = Some(Arc::clone(&index));
         let run = lock.zip(journal).map(|(lock, journal)| Run {
@@ -273,14 +277,38 @@ impl Process {
         Ok(Planned { plan, index: kept, run })
     }
 
+    /// The plan, off the threads that answer.
+    async fn planned(
+        &self,
+        index: &Arc<Index>,
+        session: &Arc<Session>,
+        vault: &Vault,
+        options: &Options,
+        world: &Arc<World>,
+    ) -> anyhow::Result<ClusterPlan> {
+        let known = || self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known().get(&index.cluster).cloned().unwrap_or_default();
+        let kinds = Recall::new(session, &before);
+        let (on, world, vault, options) =
+            (Arc::clone(index), Arc::clone(world), vault.clone(), options.clone());
+        let work = move || {
+            let plan = Planner { index: &on, kinds: &kinds, secrets: &vault, options: &options }.plan(&world);
+            (plan, kinds.answered())
+        };
+        let (plan, answered) = tokio::task::spawn_blocking(work).await?;
+        known().insert(index.cluster.clone(), Arc::new(answered));
+        Ok(plan)
+    }
+
     /// Two clusters with different git tokens stop all: there is one repository.
     fn one_git_token(&self) -> anyhow::Result<()> {
         let configs: Vec<_> = self.repository.clusters.iter().filter_map(|c| c.config.clone()).collect();
         tree::git_token(&configs, &self.repository.settings.credentials, &self.secrets).map(|_| ())
     }
 
-    /// Takes over the compositions of clusters that are the same in both trees.
-    fn inherit(&self, before: &Self) {
+    /// Takes over what kinds answered, and the compositions of clusters that are the same in both trees.
+    fn inherit(&mut self, before: &Self) {
+        self.answered = Arc::clone(&before.answered);
         let known = before.composed.lock().unwrap_or_else(PoisonError::into_inner);
         let nodes = |cluster: &Cluster| cluster.config.as_ref().map(|config| config.nodes.clone());
         for now in &self.repository.clusters {
@@ -424,19 +452,4 @@ fn looked_up(data_dir: &Path, cluster: &str) -> proxops_exec::Resumed {
         Err(error) => tracing::warn!(cluster, "what an unfinished run left to do is not known: {error}"),
     }
     resumed
-}
-
-async fn plan_blocking(
-    index: &Arc<Index>,
-    session: &Arc<Session>,
-    vault: &Vault,
-    options: &Options,
-    world: &Arc<World>,
-) -> anyhow::Result<ClusterPlan> {
-    let (index, session, world) = (Arc::clone(index), Arc::clone(session), Arc::clone(world));
-    let (vault, options) = (vault.clone(), options.clone());
-    Ok(tokio::task::spawn_blocking(move || {
-        Planner { index: &index, kinds: &*session, secrets: &vault, options: &options }.plan(&world)
-    })
-    .await?)
 }

@@ -9,6 +9,7 @@ mod doctor;
 pub mod http;
 pub mod load;
 mod objects;
+mod recall;
 mod refresh;
 mod replan;
 pub mod run;

@@ -23,7 +23,7 @@ pub struct KindDiagnostic {
 }
 
 /// A manifest without its envelope. `spec` is JSON text with sorted keys.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Manifest {
     pub name: String,
     pub labels: Pairs,
@@ -222,13 +222,13 @@ pub struct Validation {
     pub diagnostics: Vec<KindDiagnostic>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Resolved {
     pub to: crate::ResourceId,
     pub attributes: Pairs,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct StorageInfo {
     pub name: String,
     pub storage_type: String,
@@ -237,7 +237,7 @@ pub struct StorageInfo {
     pub nodes: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct TagStyle {
     pub case_sensitive: bool,
     pub keep_order: bool,
@@ -245,7 +245,7 @@ pub struct TagStyle {
 
 /// What the host knows when it asks. The same for all resources of a cluster but for `references`
 /// and `public_keys`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Context {
     pub cluster: String,
     pub pve_version: String,
@@ -258,7 +258,7 @@ pub struct Context {
 }
 
 /// A value of PVE's report; booleans arrive as "1" and "0".
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LiveValue {
     Text(String),
     /// JSON text, for values that are not scalars.
@@ -283,14 +283,14 @@ impl LiveValue {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PendingValue {
     pub key: String,
     pub running: Option<String>,
     pub configured: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LivePower {
     Running,
     Stopped,
@@ -298,7 +298,7 @@ pub enum LivePower {
     Unknown,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LiveGuest {
     pub node: String,
     pub vmid: u32,
@@ -315,28 +315,28 @@ pub struct LiveGuest {
     pub fresh_clone_of: Option<crate::ResourceId>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Presence {
     Present,
     Absent,
     Unknown,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PlacementState {
     pub at: Placement,
     pub presence: Presence,
     pub size: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LiveObject {
     pub id: ObjectId,
     pub values: BTreeMap<String, LiveValue>,
     pub row: BTreeMap<String, LiveValue>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Live {
     Guest(LiveGuest),
     Artifact(Vec<PlacementState>),
