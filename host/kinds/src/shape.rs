@@ -3,10 +3,30 @@
 use wasmparser::{Encoding, Parser, Payload};
 
 /// The contract that this host speaks, as in `wit/kind.wit`.
-pub(crate) const CONTRACT: &str = "1.0.0-rc.3";
+pub(crate) const CONTRACT: &str = "1.0.0";
 
 /// The interface that a kind exports.
 const API: &str = "proxops:kind/api";
+
+/// Numbers of a released version; candidates have none.
+fn numbers(version: &str) -> Option<[u64; 3]> {
+    let mut parts = version.split('.').map(|part| part.parse().ok());
+    let all = [parts.next()??, parts.next()??, parts.next()??];
+    parts.next().is_none().then_some(all)
+}
+
+/// Whether a component of this version of the contract runs here: every minor version up to this host's does, since
+/// within a major version nothing changes that exists.
+fn spoken(version: &str) -> bool {
+    match (numbers(version), numbers(CONTRACT)) {
+        (Some(theirs), Some(ours)) => theirs[0] == ours[0] && theirs[1] <= ours[1],
+        _ => false,
+    }
+}
+
+fn newer(version: &str) -> bool {
+    numbers(version) > numbers(CONTRACT)
+}
 
 /// A component's surface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,15 +91,18 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Shape, String> {
 }
 
 fn accept(shape: &Shape, exports: &[String]) -> Result<(), String> {
-    let wanted = format!("{API}@{CONTRACT}");
-    if !exports.contains(&wanted) {
-        let other = exports.iter().find_map(|e| e.strip_prefix(API)?.strip_prefix('@'));
-        return Err(match other {
+    let versions: Vec<&str> = exports.iter().filter_map(|e| e.strip_prefix(API)?.strip_prefix('@')).collect();
+    if !versions.iter().any(|version| spoken(version)) {
+        return Err(match versions.first() {
+            Some(version) if newer(version) => format!(
+                "it was built for version {} of the contract, this host speaks {CONTRACT}; a later proxops runs it, or build it against the wit/kind.wit of this version",
+                crate::check::quote(version)
+            ),
             Some(version) => format!(
                 "it was built for version {} of the contract, this host speaks {CONTRACT}; build it again against the wit/kind.wit of this version",
                 crate::check::quote(version)
             ),
-            None => format!("it is a component, but not a kind: it does not export {wanted}"),
+            None => format!("it is a component, but not a kind: it does not export {API}@{CONTRACT}"),
         });
     }
     let foreign: Vec<String> = shape
@@ -114,6 +137,22 @@ mod tests {
         let exports = vec!["proxops:kind/api@2.1.0".to_owned()];
         let error = accept(&Shape::default(), &exports).unwrap_err();
         assert!(error.contains("2.1.0") && error.contains(CONTRACT), "{error}");
+    }
+
+    #[test]
+    fn all_released_versions_up_to_this_hosts_minor_are_spoken() {
+        let [major, minor, _] = numbers(CONTRACT).unwrap();
+        for version in [format!("{major}.0.0"), format!("{major}.{minor}.7")] {
+            assert!(spoken(&version), "{version}");
+        }
+        let later = [format!("{major}.{}.0", minor + 1), format!("{}.0.0", major + 1)];
+        for version in
+            later.iter().map(String::as_str).chain(["1.0.0-rc.3", "0.9.0", "1.0", "1.0.0.0", "", "1.0.0+x"])
+        {
+            assert!(!spoken(version), "{version}");
+        }
+        let error = accept(&Shape::default(), &[format!("{API}@{}", later[0])]).unwrap_err();
+        assert!(error.contains("a later proxops runs it"), "{error}");
     }
 
     #[test]

@@ -45,11 +45,6 @@ pub use size::Size;
 pub use text::{Scalar, Words};
 pub use types::*;
 
-/// A call makes hundreds of small texts, which is most of its work: they are not a job for the default allocator.
-#[cfg(all(target_family = "wasm", not(target_feature = "atomics")))]
-#[global_allocator]
-static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
-
 /// What every kind's crate may want without a dependency of its own.
 pub use {schemars, serde, serde_json};
 

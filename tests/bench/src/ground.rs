@@ -25,10 +25,17 @@ pub struct Served {
 }
 
 impl Served {
-    /// `estate:<clusters>:<guests>` (addresses with spaces between), `fleet:<n>`, `soak:<n>` (a fleet that is changed and disturbed), `empty` or `demo`, with tasks of this length.
+    /// `estate:<clusters>:<guests>` (addresses with spaces between), `fleet:<n>`, `soak:<n>` (a fleet that is changed
+    /// and disturbed), `empty` or `demo`, with tasks of this length.
     pub fn start(world: &str, task: Duration) -> Result<Self> {
+        Self::slow(world, task, Duration::ZERO)
+    }
+
+    /// The same, with every answer held back this long.
+    pub fn slow(world: &str, task: Duration, answer: Duration) -> Result<Self> {
+        let millis = |time: Duration| time.as_millis().to_string();
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["serve", world, &task.as_millis().to_string()])
+            .args(["serve", world, &millis(task), &millis(answer)])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -49,7 +56,7 @@ impl Drop for Served {
 }
 
 /// The simulator's side of [`Served::start`].
-pub async fn serve(world_name: &str, task_ms: &str) -> Result<()> {
+pub async fn serve(world_name: &str, task_ms: &str, answer_ms: &str) -> Result<()> {
     if let Some((clusters, guests)) = world_name.strip_prefix("estate:").and_then(|rest| rest.split_once(':'))
     {
         let mut sims = Vec::new();
@@ -74,6 +81,10 @@ pub async fn serve(world_name: &str, task_ms: &str) -> Result<()> {
     };
     let task_duration = Some(Duration::from_millis(task_ms.parse()?));
     let sim = Sim::start(world, SimOptions { task_duration, ..SimOptions::default() }).await?;
+    let answer = f64::from(answer_ms.parse::<u32>()?) / 1000.0;
+    if answer > 0.0 {
+        sim.inject(serde_json::from_value(json!({"path": "**", "delay": answer}))?);
+    }
     println!("{}", sim.url());
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     if world_name.starts_with("soak:") {

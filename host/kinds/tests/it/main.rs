@@ -5,6 +5,7 @@
 
 mod builtin;
 mod components;
+mod contract;
 mod hostile;
 mod loading;
 mod objects;

@@ -94,7 +94,7 @@ fn a_component_without_wasi_gets_none() {
     folder.file("plain.wasm", &patched(plain(), "honest", "Plain", "plain"));
     folder.file("wasi.wasm", &patched(wasip2(), "honest", "Wasi", "wasi"));
     let listing = folder.load().list();
-    assert_eq!(listing[0].imports, ["proxops:kind/log@1.0.0-rc.3", "proxops:kind/types@1.0.0-rc.3"]);
+    assert_eq!(listing[0].imports, ["proxops:kind/log@1.0.0", "proxops:kind/types@1.0.0"]);
     assert!(listing[1].imports.iter().any(|i| i.starts_with("wasi:")));
 }
 
