@@ -150,9 +150,7 @@ fn storm(seed: u64, calm: &BTreeMap<String, String>) -> Result<u32, String> {
         world.task_rules.clear();
         world.busy.clear();
         // a worker that died keeps its lock until somebody removes it (fact R8)
-        for guest in world.guests.values_mut() {
-            guest.config.remove("lock");
-        }
+        crate::rehearsal::clear_half_made(&mut world);
     }
     for cycle in 1..=CALM {
         let run = bench.apply();
