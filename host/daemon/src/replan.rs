@@ -57,12 +57,7 @@ impl Replanner for ClusterReplanner {
     }
 }
 
-fn replanned(
-    again: Again,
-    digest: Option<String>,
-    node: Option<String>,
-    lock: Option<String>,
-) -> Replanned {
+fn replanned(again: Again, digest: Option<String>, node: Option<String>, lock: Option<String>) -> Replanned {
     Replanned {
         present: true,
         matches: again.matches,

@@ -259,7 +259,8 @@ enum Standing {
 
 async fn standing(client: &dyn Wire, vmid: u32, owed: &Owed) -> Standing {
     match client.guest_config(&owed.node, owed.guest_type, vmid).await {
-        Ok(config) if owed.fresh_clone_of.is_some() && config.name.is_none() && config.lock.is_none() => {
+        // R3: PVE shows a boot order even where there is nothing
+        Ok(config) if owed.fresh_clone_of.is_some() && config.values.keys().all(|key| key == "boot") => {
             Standing::Shell
         }
         Err(error) if error.class == Class::NotFound && matches!(client.locate(vmid).await, Ok(None)) => {

@@ -157,12 +157,13 @@ impl Client {
             let left = timeout.saturating_sub(started.elapsed());
             let pause = (started.elapsed() / 8).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             tokio::time::sleep(pause.min(left)).await;
+            let asked = Instant::now();
             let answer = self.read::<Status>(&at, &[]).await.map(|answer| answer.data);
             match &answer {
                 Err(error) if error.is_transient() => {
-                    let silence =
-                        silence.get_or_insert_with(|| Silence { since: Instant::now(), offline: None });
-                    if let Some(why) = self.lost(upid, timeout, silence, error).await {
+                    let silence = silence.get_or_insert(Silence { since: asked, offline: None });
+                    let over = started.elapsed() >= timeout;
+                    if let Some(why) = self.lost(upid, timeout, over, silence, error).await {
                         return Ok(TaskEnd::Lost { why });
                     }
                 }
@@ -206,6 +207,7 @@ impl Client {
         &self,
         upid: &Upid,
         timeout: Duration,
+        over: bool,
         silence: &mut Silence,
         error: &PveError,
     ) -> Option<String> {
@@ -216,14 +218,11 @@ impl Client {
             });
         silence.offline = if offline { silence.offline.or_else(|| Some(Instant::now())) } else { None };
         let node = &upid.node;
-        match silence.offline.map(|since| since.elapsed()) {
-            Some(time) if time >= OFFLINE.min(timeout / 8) => {
-                return Some(format!("node {node} is offline"));
-            }
-            _ => {}
+        if silence.offline.is_some_and(|since| over || since.elapsed() >= OFFLINE.min(timeout / 8)) {
+            return Some(format!("node {node} is offline"));
         }
         let time = silence.since.elapsed();
-        (time >= SILENT.min(timeout / 2))
+        (over || time >= SILENT.min(timeout / 2))
             .then(|| format!("node {node} could not be asked for {} s, last: {error}", time.as_secs()))
     }
 

@@ -11,7 +11,10 @@ fn bench(world: World) -> Bench {
     let mut bench = Bench::new(world);
     bench.documents(&format!("iso/{CLUSTER}/all.yaml"), &[iso("rescue")]);
     let with_cd = json!({"hardware": {"cdrom": {"iso": "rescue"}}});
-    bench.documents(&format!("vm/{CLUSTER}/all.yaml"), &[vm("reader", 100, with_cd), vm("other", 101, json!({}))]);
+    bench.documents(
+        &format!("vm/{CLUSTER}/all.yaml"),
+        &[vm("reader", 100, with_cd), vm("other", 101, json!({}))],
+    );
     bench
 }
 
@@ -25,7 +28,11 @@ fn a_storage_that_can_not_be_listed_defers_what_needs_it_and_nothing_is_download
     let names = |list: &str| -> Vec<String> {
         plan.list(list).iter().map(|n| n["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!((names("unknown"), names("deferred")), (vec!["rescue".into()], vec!["reader".into()]), "{plan}");
+    assert_eq!(
+        (names("unknown"), names("deferred")),
+        (vec!["rescue".into()], vec!["reader".into()]),
+        "{plan}"
+    );
     assert!(plan.stdout.contains("mount is gone"), "{plan}");
     bench.apply().exits(0);
     assert_eq!(bench.world().guests.keys().copied().collect::<Vec<_>>(), [101]);
@@ -49,7 +56,9 @@ fn a_task_that_fails_is_shown_in_pves_words_and_the_next_run_does_it_again() {
     let run = bench.apply().exits(1);
     let failures = run.failures();
     assert_eq!(failures.len(), 3, "{run}");
-    let of = |name: &str| failures.iter().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {run}"));
+    let of = |name: &str| {
+        failures.iter().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {run}"))
+    };
     assert!(of("ISO/rescue").contains("404 Not Found"), "{run}");
     assert!(of("VM/other").contains("error: boom"), "{run}");
     assert!(of("VM/reader").contains("prerequisite") && of("VM/reader").contains("ISO/rescue"), "{run}");
@@ -134,7 +143,11 @@ fn a_clock_that_jumped_neither_blocks_a_run_nor_makes_a_second_guest() {
 fn a_fault_file_of_the_simulators_command_does_what_it_says() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("faults.yaml");
-    std::fs::write(&file, "requests:\n  - {method: POST, path: '/nodes/*/qemu', times: 1, answer: drop-after}\n").unwrap();
+    std::fs::write(
+        &file,
+        "requests:\n  - {method: POST, path: '/nodes/*/qemu', times: 1, answer: drop-after}\n",
+    )
+    .unwrap();
     let mut sim = Command::new(proxops_e2e::binary())
         .args(["sim", "--http", "--port", "0", "--faults"])
         .arg(&file)
@@ -143,7 +156,8 @@ fn a_fault_file_of_the_simulators_command_does_what_it_says() {
         .spawn()
         .unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(sim.stdout.take().unwrap()));
-    let url = lines.find_map(|line| line.unwrap().rsplit_once(" on ").map(|(_, url)| url.to_owned())).unwrap();
+    let url =
+        lines.find_map(|line| line.unwrap().rsplit_once(" on ").map(|(_, url)| url.to_owned())).unwrap();
     let mut bench = Bench::offline(&url);
     bench.set("PROXOPS_PVE_TOKEN_VALUE", &format!("{}={}", seed::TOKEN_ID, seed::TOKEN_SECRET));
     bench.configure(&["reconcile: {owner-tag: mine}"]);

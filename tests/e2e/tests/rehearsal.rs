@@ -1,6 +1,8 @@
 //! Bad days: fault files as `proxops sim --faults` reads them, several faults at once, against a run of thirty
 //! resources. Judged by the simulator's record, the exit code and the words; then the faults are mended, as an
 //! operator would, and the run is repeated until it converges to what an undisturbed run gives.
+//!
+//! `PROXOPS_DAY` takes the days whose name holds its text.
 
 use crate::{estate, watchman};
 use proxops_e2e::{Bench, Run};
@@ -20,6 +22,8 @@ struct Day {
     says: &'static [&'static str],
     /// Tasks fail after PVE took the request, so that a guest may rightly be made again.
     tasks_fail: bool,
+    /// With root@pam's ticket in place of the token.
+    root: bool,
 }
 
 /// Every sort of write, as method and path.
@@ -50,7 +54,7 @@ fn status(status: u16, message: &str, effect: bool) -> String {
 }
 
 fn day(name: &'static str, faults: impl Into<String>, code: i32, says: &'static [&'static str]) -> Day {
-    Day { name, faults: faults.into(), code, says, tasks_fail: false }
+    Day { name, faults: faults.into(), code, says, tasks_fail: false, root: false }
 }
 
 fn with_failing_tasks(day: Day) -> Day {
@@ -64,10 +68,30 @@ fn answers_that_are_lost() -> Vec<Day> {
         day("each write is cut off before it", each_write("drop-before"), 0, &[]),
         day("each answer to a write ends half way", each_write("truncated"), 0, &[]),
         day("each answer to a write is a proxy's page", each_write("html"), 0, &[]),
-        day("each write times out and is done", each_write(&status(596, "Connection timed out", true)), 0, &[]),
-        day("no node is reached by the first of its writes", each_write(&status(595, "No route to host", false)), 0, &[]),
-        day("each write ends in an unknown fault and is done", each_write(&status(599, "Too many redirections", true)), 0, &[]),
-        day("a gateway in front of PVE gives up on each write", each_write(&status(504, "Gateway Time-out", true)), 0, &[]),
+        day(
+            "each write times out and is done",
+            each_write(&status(596, "Connection timed out", true)),
+            0,
+            &[],
+        ),
+        day(
+            "no node is reached by the first of its writes",
+            each_write(&status(595, "No route to host", false)),
+            0,
+            &[],
+        ),
+        day(
+            "each write ends in an unknown fault and is done",
+            each_write(&status(599, "Too many redirections", true)),
+            0,
+            &[],
+        ),
+        day(
+            "a gateway in front of PVE gives up on each write",
+            each_write(&status(504, "Gateway Time-out", true)),
+            0,
+            &[],
+        ),
     ]
 }
 
@@ -102,7 +126,7 @@ requests: [{path: '/nodes/pve02/tasks/*/status', skip: 3, times: 1, change: {nod
         )),
         day(
             "configurations stay locked for longer than anybody waits",
-            "config-locks: {120: 40, 121: 40, 220: 40}",
+            "config-locks: {'120': 40, '121': 40, '220': 40}",
             1,
             &["got timeout", "run again later"],
         ),
@@ -137,9 +161,9 @@ requests: [{method: POST, path: '/nodes/*/*/*/clone', times: 2, answer: drop-aft
         day(
             "guests move and are edited while they are worked on",
             "requests:
-  - {method: 'POST|PUT', path: '/nodes/pve01/qemu/120/config', times: 1, change: {moved: {120: pve02}}}
-  - {method: 'POST|PUT', path: '/nodes/*/lxc/220/config', times: 2, change: {values: {220: {description: 'somebody was here'}}}}
-  - {method: POST, path: '/nodes/pve02/qemu/802/status/shutdown', times: 1, change: {guest-locks: {802: backup}}}
+  - {method: 'POST|PUT', path: '/nodes/pve01/qemu/120/config', times: 1, change: {moved: {'120': pve02}}}
+  - {method: 'POST|PUT', path: '/nodes/*/lxc/220/config', times: 2, change: {values: {'220': {description: 'somebody was here'}}}}
+  - {method: POST, path: '/nodes/pve02/qemu/802/status/shutdown', times: 1, change: {guest-locks: {'802': backup}}}
 ",
             0,
             &["backup"],
@@ -176,6 +200,24 @@ requests: [{method: POST, path: '/nodes/*/*/*/clone', times: 2, answer: drop-aft
             &[],
         ),
         day("every answer is slow", "requests: [{path: '**', delay: 0.05}]", 0, &[]),
+        with_failing_tasks(day(
+            "a node dies under a guest that is shut down to be deleted",
+            "requests: [{method: POST, path: '/nodes/pve02/qemu/802/status/shutdown', times: 1, change: {nodes-down: [pve02]}}]",
+            1,
+            &["pve02"],
+        )),
+        Day {
+            root: true,
+            ..day(
+                "tickets expire again and again while tasks run",
+                "requests:
+  - {method: GET, path: '/nodes/*/tasks/*/status', skip: 4, times: 3, change: {tickets-expired: true}}
+  - {method: 'POST|PUT|DELETE', path: '/nodes/**', skip: 7, times: 3, change: {tickets-expired: true}}
+",
+                0,
+                &[],
+            )
+        },
     ]
 }
 
@@ -212,6 +254,9 @@ pub fn clear_half_made(world: &mut World) {
 /// What is wrong with a day.
 fn live_through(day: &Day, wanted: &BTreeMap<String, String>) -> Result<u32, String> {
     let mut bench = Bench::new(estate::world(Duration::from_millis(10)));
+    if day.root {
+        bench = bench.as_root();
+    }
     bench.configure(&["reconcile: {task-timeout: 8s}"]);
     estate::declare(&mut bench);
     let before = bench.world().clone();
@@ -222,7 +267,9 @@ fn live_through(day: &Day, wanted: &BTreeMap<String, String>) -> Result<u32, Str
         wrong.push(format!("exit {} and not {}", run.code, day.code));
     }
     let said = format!("{}{}", run.stdout, run.stderr);
-    wrong.extend(day.says.iter().filter(|text| !said.contains(**text)).map(|text| format!("{text:?} is not said")));
+    wrong.extend(
+        day.says.iter().filter(|text| !said.contains(**text)).map(|text| format!("{text:?} is not said")),
+    );
     if said.contains("internal: ") {
         wrong.push("an internal fault".to_owned());
     }
@@ -257,7 +304,10 @@ fn live_through(day: &Day, wanted: &BTreeMap<String, String>) -> Result<u32, Str
 
 /// What somebody wrote in PVE and no manifest declares stays.
 fn without_marks(state: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    state.into_iter().map(|(key, text)| (key, text.replace("description=somebody was here\n  ", ""))).collect()
+    state
+        .into_iter()
+        .map(|(key, text)| (key, text.replace("description=somebody was here\n  ", "")))
+        .collect()
 }
 
 fn all(days: &[Day]) {

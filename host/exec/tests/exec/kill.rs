@@ -213,6 +213,10 @@ async fn a_node_that_is_down_keeps_its_leftovers_for_later() {
     assert_eq!(bench.env.journal.unfinished("lab").unwrap().len(), 1);
 }
 
+async fn look(bench: &Bench) -> proxops_exec::Resumed {
+    resume(&bench.client, &bench.env.journal, "lab", &timing(), &Cancel::new()).await.unwrap()
+}
+
 #[tokio::test]
 async fn a_dead_nodes_task_is_over_once_the_guest_is_on_another_node() {
     let bench = bench(seed::empty()).await;
@@ -221,12 +225,11 @@ async fn a_dead_nodes_task_is_over_once_the_guest_is_on_another_node() {
     plan.actions = vec![create(101, "app")];
     killed_before_the_answer(&bench, "/nodes/pve01/qemu", plan).await;
     bench.sim.world().set_node("pve01", false);
-    let look = || resume(&bench.client, &bench.env.journal, "lab", &timing(), &Cancel::new());
-    assert!(look().await.unwrap().busy.contains_key(&101), "it lies on the dead node and may come back with it");
+    assert!(look(&bench).await.busy.contains_key(&101), "it lies on the dead node and may come back with it");
 
     // somebody, or HA, took the configuration over
     bench.sim.world().move_guest(101, "pve02");
-    let resumed = look().await.unwrap();
+    let resumed = look(&bench).await;
     assert!(resumed.busy.is_empty(), "{resumed:?}");
     assert!(resumed.notes.iter().any(|note| note.contains("the guest is on pve02 now")), "{resumed:?}");
     assert!(bench.env.journal.unfinished("lab").unwrap().is_empty());
@@ -254,13 +257,12 @@ async fn the_empty_guest_that_a_dead_clone_left_is_not_taken_for_the_clone() {
     bench.sim.world().set_node("pve01", false);
     bench.sim.world().set_node("pve01", true);
     bench.sim.world().guests.get_mut(&111).unwrap().config.remove("lock");
-    let look = || resume(&bench.client, &bench.env.journal, "lab", &timing(), &Cancel::new());
-    let resumed = look().await.unwrap();
+    let resumed = look(&bench).await;
     assert!(resumed.busy[&111].contains("remove it"), "{resumed:?}");
-    assert!(look().await.unwrap().busy.contains_key(&111), "and so it stays");
+    assert!(look(&bench).await.busy.contains_key(&111), "and so it stays");
 
     bench.sim.world().guests.remove(&111);
-    let resumed = look().await.unwrap();
+    let resumed = look(&bench).await;
     assert!(resumed.busy.is_empty() && resumed.owed.is_empty(), "{resumed:?}");
 }
 
