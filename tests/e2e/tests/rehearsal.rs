@@ -153,8 +153,8 @@ requests: [{method: POST, path: '/nodes/*/*/*/clone', times: 2, answer: drop-aft
             &["/cluster/resources", "rrd is gone"],
         ),
         day(
-            "a storage can't be listed from the middle on",
-            "requests: [{path: '**', skip: 70, times: 1, change: {storage-errors: {local: 'mount is gone', nfs: 'stale handle'}}}]",
+            "storages can't be listed once a download began",
+            "requests: [{method: POST, path: '/nodes/*/storage/local/download-url', times: 1, change: {storage-errors: {local: 'mount is gone', nfs: 'stale handle'}}}]",
             1,
             &["mount is gone"],
         ),
@@ -209,10 +209,10 @@ requests: [{method: POST, path: '/nodes/*/*/*/clone', times: 2, answer: drop-aft
         Day {
             root: true,
             ..day(
-                "tickets expire again and again while tasks run",
+                "the ticket expires while tasks run, and once more later",
                 "requests:
-  - {method: GET, path: '/nodes/*/tasks/*/status', skip: 4, times: 3, change: {tickets-expired: true}}
-  - {method: 'POST|PUT|DELETE', path: '/nodes/**', skip: 7, times: 3, change: {tickets-expired: true}}
+  - {method: GET, path: '/nodes/*/tasks/*/status', skip: 4, times: 1, change: {tickets-expired: true}}
+  - {method: DELETE, path: '/nodes/**', times: 1, change: {tickets-expired: true}}
 ",
                 0,
                 &[],
