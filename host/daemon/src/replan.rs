@@ -57,7 +57,7 @@ impl Replanner for ClusterReplanner {
     }
 }
 
-fn replanned(again: Again, digest: Option<String>, node: Option<String>) -> Replanned {
+fn replanned(again: Again, digest: Option<String>, node: Option<String>, lock: Option<String>) -> Replanned {
     Replanned {
         present: true,
         matches: again.matches,
@@ -66,6 +66,7 @@ fn replanned(again: Again, digest: Option<String>, node: Option<String>) -> Repl
         changes: again.changes,
         blocked: again.blocked,
         node,
+        lock,
     }
 }
 
@@ -79,7 +80,7 @@ impl ClusterReplanner {
         let found = load::find_guest(&self.client, vmid).await.map_err(|e| e.to_string())?;
         let Some((fact, mut read)) = found else { return Ok(Replanned::default()) };
         let node = Some(fact.node.clone());
-        let digest = read.digest.clone();
+        let (digest, lock) = (read.digest.clone(), read.live.lock.clone());
         let id = action.resource();
         if !self.index.resources.contains_key(&id) {
             // A delete: nothing is planned, only identity counts.
@@ -89,7 +90,7 @@ impl ClusterReplanner {
         }
         read.live.fresh_clone_of = fresh_clone_of.cloned();
         let again = self.ask(move |planner, world| planner.guest_again(&id, &fact, &read, world)).await?;
-        Ok(replanned(again, digest, node))
+        Ok(replanned(again, digest, node, lock))
     }
 
     /// An object kind's target, and the object of an action.
@@ -118,7 +119,7 @@ impl ClusterReplanner {
             return Ok(Replanned { present: true, matches, digest, node, ..Replanned::default() });
         }
         let again = self.ask(move |planner, world| planner.object_again(&resource, &read, world)).await?;
-        Ok(replanned(again, digest, node))
+        Ok(replanned(again, digest, node, None))
     }
 
     /// A kind's call is CPU work with a deadline of its own.

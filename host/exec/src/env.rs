@@ -138,6 +138,8 @@ pub struct Replanned {
     pub blocked: Option<String>,
     /// Where it is.
     pub node: Option<String>,
+    /// Name of a guest's lock.
+    pub lock: Option<String>,
 }
 
 /// One request to an object kind's API path.

@@ -12,6 +12,14 @@ use proxops_pve::{Class, GuestConfig};
 use std::time::Instant;
 
 impl Guest {
+    /// PVE's command line tool for it.
+    pub(crate) fn tool(&self) -> &'static str {
+        match self.guest_type {
+            GuestType::Qemu => "qm",
+            GuestType::Lxc => "pct",
+        }
+    }
+
     /// Path segments of the guest itself, then `rest`.
     pub(crate) fn segments<'a>(&'a self, vmid: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
         let mut segments = vec!["nodes", self.node.as_str(), self.guest_type.as_str(), vmid];
@@ -103,8 +111,13 @@ impl Run<'_> {
                     }
                     (refusal.text, false)
                 }
-                // R8: a 500 never means "nothing happened"
+                // R8: a 500 never means "nothing happened"; a task that failed cleans up where it still can, and
+                // without quorum it can't (facts Q2, Q41, C13)
                 Class::Server => {
+                    said = Some(refusal.text.clone());
+                    (refusal.text, false)
+                }
+                ref class if refusal.by_task && !matches!(class, Class::Locked(_)) => {
                     said = Some(refusal.text.clone());
                     (refusal.text, false)
                 }
@@ -114,7 +127,12 @@ impl Run<'_> {
                 }
             },
         };
-        match self.resolve(queued, unanswered).await? {
+        let found = self.resolve(queued, unanswered).await;
+        let found = found.map_err(|stop| match stop {
+            Stop::Failed(then) if said.is_some() => Stop::Failed(format!("{text}; {then}")),
+            stop => stop,
+        })?;
+        match found {
             Presence::Present => {
                 let found = self.replan().await?;
                 if !found.present {
@@ -379,14 +397,12 @@ impl Run<'_> {
 
 /// The end of an action on a locked guest: no hot retry, never `skiplock`.
 pub(crate) fn locked(guest: &Guest, lock: &str) -> Stop {
-    let tool = match guest.guest_type {
-        GuestType::Qemu => "qm",
-        GuestType::Lxc => "pct",
-    };
     Stop::Deferred(format!(
-        "{guest} is locked ({lock}): wait for the operation that holds the lock; if none is running, `{tool} unlock {}` \
-         on {} removes it",
-        guest.vmid, guest.node
+        "{guest} is locked ({lock}): wait for the operation that holds the lock; if none is running, `{} unlock {}` on \
+         {} removes it",
+        guest.tool(),
+        guest.vmid,
+        guest.node
     ))
 }
 

@@ -56,16 +56,51 @@ pub async fn resume(
     }
     journal.prune(cluster, KEPT)?;
     for (vmid, owed) in journal.owed(cluster)? {
-        if !resumed.busy.contains_key(&vmid) && is_gone(client, vmid, &owed).await {
-            journal.settle_all(cluster, vmid)?;
-            resumed
-                .notes
-                .push(format!("{} ({vmid}) is not there: nothing is owed to it any more", owed.resource));
-        } else {
+        if resumed.busy.contains_key(&vmid) {
             resumed.owed.insert(vmid, owed);
+            continue;
         }
+        match standing(client, vmid, &owed).await {
+            Standing::Gone => {
+                journal.settle_all(cluster, vmid)?;
+                let gone = format!("{} ({vmid}) is not there: nothing is owed to it any more", owed.resource);
+                resumed.notes.push(gone);
+                continue;
+            }
+            Standing::Shell => {
+                let why = format!(
+                    "its clone never ended and left an empty guest without a name on {}. Look at it in PVE and remove \
+                     it; the next run clones it anew",
+                    owed.node
+                );
+                resumed.busy.insert(vmid, why);
+            }
+            Standing::There => {}
+        }
+        resumed.owed.insert(vmid, owed);
     }
     Ok(resumed)
+}
+
+/// Why it can't be told yet, and the node that could not be asked, if that is why.
+struct Open {
+    why: String,
+    node: Option<String>,
+}
+
+impl Open {
+    fn at(node: &str) -> impl Fn(PveError) -> Self {
+        move |error| Self {
+            why: error.to_string(),
+            node: (error.class == Class::NodeUnreachable).then(|| node.to_owned()),
+        }
+    }
+}
+
+impl From<String> for Open {
+    fn from(why: String) -> Self {
+        Self { why, node: None }
+    }
 }
 
 /// What was found, or why it can't be told yet.
@@ -75,20 +110,46 @@ async fn look_after(
     leftover: &Leftover,
     timing: &Timing,
 ) -> Result<String, String> {
+    match ask_after(client, journal, leftover, timing).await {
+        Ok(found) => Ok(found),
+        Err(Open { why, node: Some(node) }) => outlived(client, leftover, &node).await.ok_or(why),
+        Err(Open { why, node: None }) => Err(why),
+    }
+}
+
+/// A node that can't be asked may never come back. Its tasks are over once it left the cluster, and once the
+/// guest is on another node: nobody can take a guest over before its node is shut out.
+async fn outlived(client: &dyn Wire, leftover: &Leftover, node: &str) -> Option<String> {
+    let nodes = client.nodes().await.ok()?;
+    if !nodes.iter().any(|known| known.name == node) {
+        return Some(format!("node {node} is no member of the cluster any more"));
+    }
+    let offline = nodes.iter().any(|known| known.name == node && known.status == "offline");
+    let (_, vmid) = leftover.guest.filter(|_| offline && leftover.node.as_deref() == Some(node))?;
+    let (now, _) = client.locate(vmid).await.ok()??;
+    (now != node).then(|| format!("node {node} is offline and the guest is on {now} now"))
+}
+
+async fn ask_after(
+    client: &dyn Wire,
+    journal: &Journal,
+    leftover: &Leftover,
+    timing: &Timing,
+) -> Result<String, Open> {
     let deadline = Instant::now() + time_left(leftover, timing);
     let mut found = Vec::new();
     for task in &leftover.in_flight {
-        // wait_task never gives up on a node that is down: ask first whether it is
+        // wait_task is patient with a node that is down: ask first whether it is
         let asked =
             client.node_tasks(&task.upid.node, &TaskQuery { running: true, ..TaskQuery::default() }).await;
-        asked.map_err(|error| error.to_string())?;
+        asked.map_err(Open::at(&task.upid.node))?;
         found.push(end_of(client, journal, leftover.id, task.seq, &task.upid, deadline).await?);
     }
     let guest = leftover.node.as_deref().zip(leftover.guest.map(|(_, vmid)| vmid));
     for (seq, step) in &leftover.unanswered {
         let Some(hint) = task_hint(step, guest) else { continue };
         let query = TaskQuery { vmid: hint.id.parse().ok(), running: true, ..TaskQuery::default() };
-        let rows = client.node_tasks(&hint.node, &query).await.map_err(|error| error.to_string())?;
+        let rows = client.node_tasks(&hint.node, &query).await.map_err(Open::at(&hint.node))?;
         let ours =
             rows.iter().filter(|row| row.id == hint.id && hint.types.contains(&row.task_type.as_str()));
         for upid in ours.filter_map(|row| Upid::parse(&row.upid).ok()) {
@@ -128,6 +189,7 @@ async fn end_of(
         Ok(TaskEnd::Ok | TaskEnd::Warnings { .. }) => (StepState::Done, None),
         Ok(TaskEnd::Failed { text, .. }) => (StepState::Failed, Some(text)),
         Ok(TaskEnd::Timeout) => return Err(format!("task {upid} still runs")),
+        Ok(TaskEnd::Lost { why }) => return Err(format!("what became of task {upid} is not known: {why}")),
         // its log is gone: the state of the guest tells, and planning reads that
         Err(error) if error.class == Class::UnknownOutcome => (StepState::Intent, Some(error.to_string())),
         Err(error) => return Err(error.to_string()),
@@ -147,7 +209,7 @@ async fn await_making(
     leftover: &Leftover,
     timing: &Timing,
     deadline: Instant,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, Open> {
     let (Some((guest_type, vmid)), Some(node)) = (leftover.guest, leftover.node.as_deref()) else {
         return Ok(None);
     };
@@ -157,16 +219,16 @@ async fn await_making(
         let lock = match client.guest_config(node, guest_type, vmid).await {
             Ok(config) => config.lock.filter(|lock| is_in_the_making(lock)),
             Err(error) if error.class == Class::NotFound => None,
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(Open::at(node)(error)),
         };
         let Some(lock) = lock else { return Ok(None) };
-        if !anybody_works(client, leftover).await.map_err(|error| error.to_string())? {
+        if !anybody_works(client, leftover).await.map_err(Open::at(node))? {
             idle += 1;
             if idle > timing.looks {
                 return Ok(Some(lock));
             }
         } else if Instant::now() > deadline {
-            return Err(format!("guest {vmid} is still being made (lock {lock})"));
+            return Err(format!("guest {vmid} is still being made (lock {lock})").into());
         }
         pauses.wait().await;
     }
@@ -185,11 +247,26 @@ async fn anybody_works(client: &dyn Wire, leftover: &Leftover) -> Result<bool, P
     Ok(false)
 }
 
-/// Certainly nowhere in the cluster.
-async fn is_gone(client: &dyn Wire, vmid: u32, owed: &Owed) -> bool {
+/// How a guest stands that is owed something.
+enum Standing {
+    There,
+    /// What a dead worker of a clone leaves once somebody took its lock away: the configuration that holds
+    /// nothing yet (fact Q41). It would be filled in, and converge, without ever having had its disks.
+    Shell,
+    /// Certainly nowhere in the cluster.
+    Gone,
+}
+
+async fn standing(client: &dyn Wire, vmid: u32, owed: &Owed) -> Standing {
     match client.guest_config(&owed.node, owed.guest_type, vmid).await {
-        Err(error) if error.class == Class::NotFound => matches!(client.locate(vmid).await, Ok(None)),
-        _ => false,
+        // R3: PVE shows a boot order even where there is nothing
+        Ok(config) if owed.fresh_clone_of.is_some() && config.values.keys().all(|key| key == "boot") => {
+            Standing::Shell
+        }
+        Err(error) if error.class == Class::NotFound && matches!(client.locate(vmid).await, Ok(None)) => {
+            Standing::Gone
+        }
+        _ => Standing::There,
     }
 }
 

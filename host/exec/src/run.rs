@@ -3,6 +3,7 @@
 use crate::env::Pauses;
 use crate::journal::OperationStart;
 use crate::notes::grown_slot;
+use crate::unknown::is_in_the_making;
 use crate::{ExecEnv, Journal, JournalError, Replanned, params};
 use proxops_model::kind::{GuestType, KindStep};
 use proxops_model::plan::Subject;
@@ -56,6 +57,7 @@ pub(crate) struct Tries {
     pub resends: u32,
     pub busy: u32,
     pub moves: u32,
+    pub locked: u32,
 }
 
 pub(crate) struct Run<'a> {
@@ -307,6 +309,15 @@ impl<'a> Run<'a> {
         if !found.present {
             return failed(format!("PVE reported success, but {} is not there", self.what()));
         }
+        if let Some(lock) = found.lock.filter(|lock| is_in_the_making(lock)) {
+            self.tries.locked += 1;
+            if self.tries.locked > self.env.timing.looks {
+                return failed(format!("PVE reported success, but {}", self.orphaned(&lock)));
+            }
+            Pauses::new(&self.env.timing).wait().await;
+            self.queue.push_front(queued.clone());
+            return Ok(());
+        }
         if !has_work(&found.steps) {
             self.step_done(queued.seq);
             self.unproven = false;
@@ -438,7 +449,8 @@ fn has_work(steps: &[Step]) -> bool {
     })
 }
 
-fn is_creation(step: &Step) -> bool {
+/// The step makes a guest that was not there.
+pub(crate) fn is_creation(step: &Step) -> bool {
     matches!(
         step,
         Step::CloneFrom { .. }

@@ -1,10 +1,10 @@
 //! After a request whose outcome is not known (facts T23, T24, R8): find its task, wait, look.
 
 use crate::env::Pauses;
-use crate::run::{Flow, Queued, Run, Stop, failed};
+use crate::run::{Flow, Queued, Run, Stop, failed, is_creation};
 use crate::write::describe;
 use proxops_model::Step;
-use proxops_model::kind::{GuestType, KindStep};
+use proxops_model::kind::KindStep;
 use proxops_pve::{Class, TaskQuery, Upid};
 use std::time::Instant;
 
@@ -61,8 +61,9 @@ pub(crate) fn task_hint(step: &Step, guest: Option<(&str, u32)>) -> Option<TaskH
 impl Run<'_> {
     /// Waits until nothing of ours is under way for this guest any more, and says whether it is there.
     ///
-    /// A guest that stays locked while no task runs was left behind by a worker that died (fact R8): that
-    /// defers the action. Absence is believed only after several looks, or at once where PVE has answered.
+    /// A guest that stays locked while no task runs was left behind by a worker that died (fact R8). A step that
+    /// makes guests has failed then, since no later run gets on without a person; any other waits for the lock
+    /// to go. Absence is believed only after several looks, or at once where PVE has answered.
     pub(crate) async fn resolve(&mut self, queued: &Queued, unanswered: bool) -> Flow<Presence> {
         self.open = true;
         self.tries.unknowns += 1;
@@ -89,7 +90,12 @@ impl Run<'_> {
                     idle = if running.is_empty() { idle + 1 } else { 0 };
                     if idle > self.env.timing.looks {
                         self.open = false;
-                        return Err(Stop::Deferred(self.orphaned(&lock)));
+                        let text = self.orphaned(&lock);
+                        return Err(if is_creation(&queued.step) {
+                            Stop::Failed(text)
+                        } else {
+                            Stop::Deferred(text)
+                        });
                     }
                     if Instant::now() > deadline {
                         return failed(format!("{} is still locked ({lock})", self.what()));
@@ -111,16 +117,14 @@ impl Run<'_> {
         }
     }
 
-    fn orphaned(&self, lock: &str) -> String {
-        let Some(guest) = &self.guest else { return format!("locked ({lock})") };
-        let tool = match guest.guest_type {
-            GuestType::Qemu => "qm",
-            GuestType::Lxc => "pct",
-        };
+    /// What to do about a guest whose making ended without an end.
+    pub(crate) fn orphaned(&self, lock: &str) -> String {
+        let Some(guest) = &self.guest else { return format!("it is locked ({lock})") };
+        let (tool, vmid, node) = (guest.tool(), guest.vmid, &guest.node);
         format!(
-            "{guest} is locked ({lock}) and no task works on it: what held the lock died. Remove it with `{tool} unlock \
-             {}` on {}; the next run goes on from there",
-            guest.vmid, guest.node
+            "{guest} is locked ({lock}) and no task works on it: what held the lock died, maybe half way. Look at its \
+             disks in PVE. If none is missing, `{tool} unlock {vmid}` on {node}, and the next run goes on from there; \
+             else `{tool} unlock {vmid}` and `{tool} destroy {vmid}`, and the next run makes it anew"
         )
     }
 

@@ -4,7 +4,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use proxops_model::kind::{GuestType, Method};
 use proxops_pve::{
-    Answer, Client, GuestConfig, GuestStatus, ParamText, PveError, ReplicationJob, TaskEnd, TaskQuery,
+    Answer, Client, GuestConfig, GuestStatus, Node, ParamText, PveError, ReplicationJob, TaskEnd, TaskQuery,
     TaskRow, Upid, Volume,
 };
 use std::time::Duration;
@@ -41,6 +41,9 @@ pub trait Wire: Send + Sync {
 
     /// Where a vmid is in the whole cluster, and what it is (current at once, fact C2).
     fn locate(&self, vmid: u32) -> BoxFuture<'_, Result<Option<(String, GuestType)>, PveError>>;
+
+    /// The cluster's nodes, also those that are down.
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<Node>, PveError>>;
 
     /// Tasks of a node, newest first.
     fn node_tasks<'a>(
@@ -107,6 +110,10 @@ impl Wire for Client {
                 .map(|row| (row.node, row.guest_type)))
         }
         .boxed()
+    }
+
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<Node>, PveError>> {
+        Client::nodes(self).boxed()
     }
 
     fn node_tasks<'a>(

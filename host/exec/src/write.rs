@@ -135,6 +135,16 @@ impl Run<'_> {
                     self.task_time().as_secs()
                 ));
             }
+            Ok(TaskEnd::Lost { why }) => {
+                // whatever could be asked now lies behind the same node
+                self.open = true;
+                return failed(format!(
+                    "what became of task {} is not known: {why}. Nothing more is sent for {}; the next run looks for it \
+                     once the node answers: {upid}",
+                    upid.task_type,
+                    self.what()
+                ));
+            }
             Err(error) => {
                 self.open = true;
                 return Ok(Reply::Unknown(describe(&error)));

@@ -96,7 +96,7 @@ impl Planner<'_> {
         }
         if let Some(why) = world.busy.get(&id.vmid) {
             let mut plan = ResourcePlan::missing(why.clone());
-            plan.deferred.push(about.noted(format!("an earlier run still works on it: {why}")));
+            plan.deferred.push(about.noted(format!("an earlier run is not done with it: {why}")));
             return plan;
         }
         match fact {
@@ -375,9 +375,13 @@ impl Planner<'_> {
         }
         if let Some(lock) = read.live.lock.as_ref().or(fact.lock.as_ref()) {
             plan.deferred.push(about.noted(format!(
-                "{} {} is locked ({lock}); it is tried again when the lock is gone",
+                "{} {} is locked ({lock}); it is tried again when the lock is gone, which `{} unlock {}` on {} does if \
+                 no task holds it any more",
                 fact.guest_type.noun(),
-                id.vmid
+                id.vmid,
+                if fact.guest_type == GuestType::Qemu { "qm" } else { "pct" },
+                id.vmid,
+                fact.node
             )));
             return plan;
         }

@@ -85,7 +85,10 @@ impl PveError {
     pub fn help(&self) -> String {
         let text = match &self.class {
             // fact Q32
-            Class::Invalid if self.message.contains("hotplug problem") => {
+            Class::Invalid
+                if self.message.contains("hotplug problem")
+                    || self.message.contains("unable to apply pending change") =>
+            {
                 "PVE could not apply it to the running guest and keeps it pending: it takes effect when the guest is \
                  stopped and started"
             }
@@ -159,6 +162,10 @@ impl PveError {
             .split_once("Permission check failed (")
             .and_then(|(_, rest)| rest.split_once(')'))
             .map_or("", |(inner, _)| inner);
+        // fact C10: PVE refuses a pool that is not there as if it were forbidden
+        if inner.starts_with("pool '") && inner.ends_with("does not exist") {
+            return "make the pool first, or take it out of the manifest".to_owned();
+        }
         match inner.split_once(", ") {
             Some((path, privilege)) if path.starts_with('/') => {
                 format!("grant {} on {path} to the user or token", privilege.replace('|', " or "))
@@ -227,6 +234,13 @@ mod tests {
         )
         .with_status(403);
         assert_eq!(error.help(), "grant VM.Allocate or VM.Clone on /vms/101 to the user or token");
+    }
+
+    #[test]
+    fn a_pool_that_is_not_there_is_not_taken_for_a_missing_privilege() {
+        let text = "Permission check failed (pool 'prod' does not exist)";
+        let error = PveError::request(Class::Forbidden, "POST", "/nodes/a/qemu", text).with_status(403);
+        assert!(error.help().contains("make the pool"), "{}", error.help());
     }
 
     #[test]

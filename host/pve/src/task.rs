@@ -93,10 +93,22 @@ pub enum TaskEnd {
     },
     /// Still running when the time was up. The task goes on.
     Timeout,
+    /// Its node has been out of reach for too long. A node that lost power takes the task along, one that
+    /// lost its network may finish it: nobody can tell from here.
+    Lost {
+        /// What is known of the node.
+        why: String,
+    },
 }
 
 /// For how long a task that exists may be unreadable (fact R8).
 const UNREADABLE: Duration = Duration::from_secs(5);
+/// For how long a node may be called offline by its own cluster before nobody waits for its tasks any more,
+/// at most an eighth of the time limit. Long enough for a membership that only flaps.
+const OFFLINE: Duration = Duration::from_secs(10);
+/// The same for a node that can't be asked while nobody says why: its pveproxy restarts, the endpoint is
+/// gone, a proxy in between is in trouble. At most half of the time limit.
+const SILENT: Duration = Duration::from_secs(120);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
@@ -106,6 +118,13 @@ struct Status {
     status: Scalar,
     #[serde(default)]
     exitstatus: Scalar,
+}
+
+/// A node that does not answer.
+struct Silence {
+    since: Instant,
+    /// Since when its cluster calls it offline.
+    offline: Option<Instant>,
 }
 
 #[derive(Deserialize)]
@@ -121,8 +140,9 @@ impl Client {
     /// the time waited (an eighth of it), up to 2 s. `on_progress` hears after each look how long it has
     /// been.
     ///
-    /// Polling is never given up for faults in passing, only when `timeout` is over. `UnknownOutcome` means
-    /// that the task's end can't be read any more (its log is gone): re-read the live state.
+    /// Polling is never given up for faults in passing, only when `timeout` is over or the node is lost: called
+    /// offline by its cluster, or silent, for a good while ([`TaskEnd::Lost`]). `UnknownOutcome` means that the
+    /// task's end can't be read any more (its log is gone): re-read the live state.
     pub async fn wait_task(
         &self,
         upid: &Upid,
@@ -132,11 +152,24 @@ impl Client {
         let at = path(&["nodes", &upid.node, "tasks", upid.as_str(), "status"])?;
         let started = Instant::now();
         let mut unreadable: Option<(Instant, PveError)> = None;
+        let mut silence: Option<Silence> = None;
         loop {
             let left = timeout.saturating_sub(started.elapsed());
             let pause = (started.elapsed() / 8).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             tokio::time::sleep(pause.min(left)).await;
-            let trouble = match self.read::<Status>(&at, &[]).await.map(|answer| answer.data) {
+            let asked = Instant::now();
+            let answer = self.read::<Status>(&at, &[]).await.map(|answer| answer.data);
+            match &answer {
+                Err(error) if error.is_transient() => {
+                    let silence = silence.get_or_insert(Silence { since: asked, offline: None });
+                    let over = started.elapsed() >= timeout;
+                    if let Some(why) = self.lost(upid, timeout, over, silence, error).await {
+                        return Ok(TaskEnd::Lost { why });
+                    }
+                }
+                _ => silence = None,
+            }
+            let trouble = match answer {
                 Ok(now) if now.status == Scalar::from("stopped") => match now.exitstatus.filled() {
                     Some(text) => return Ok(self.task_end(upid, &text).await),
                     None => {
@@ -167,6 +200,30 @@ impl Client {
             }
             on_progress(started.elapsed());
         }
+    }
+
+    /// What to say of a node that has been out of reach for too long.
+    async fn lost(
+        &self,
+        upid: &Upid,
+        timeout: Duration,
+        over: bool,
+        silence: &mut Silence,
+        error: &PveError,
+    ) -> Option<String> {
+        // only where PVE answered in the node's place can it be asked what it thinks of the node
+        let offline = error.class == Class::NodeUnreachable
+            && self.nodes().await.is_ok_and(|nodes| {
+                nodes.iter().any(|node| node.name == upid.node && node.status == "offline")
+            });
+        silence.offline = if offline { silence.offline.or_else(|| Some(Instant::now())) } else { None };
+        let node = &upid.node;
+        if silence.offline.is_some_and(|since| over || since.elapsed() >= OFFLINE.min(timeout / 8)) {
+            return Some(format!("node {node} is offline"));
+        }
+        let time = silence.since.elapsed();
+        (over || time >= SILENT.min(timeout / 2))
+            .then(|| format!("node {node} could not be asked for {} s, last: {error}", time.as_secs()))
     }
 
     async fn task_end(&self, upid: &Upid, text: &str) -> TaskEnd {

@@ -1,6 +1,6 @@
 //! Waiting for tasks.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 
@@ -100,6 +100,61 @@ async fn polling_survives_faults_in_passing() {
             "400 x",
             r#"{"message":"Parameter verification failed.","errors":{"upid":"no such task"}}"#,
         )),
+        5 => running(),
+        _ => stopped("OK"),
+    })
+    .await;
+    assert_eq!(wait(&server).await, TaskEnd::Ok);
+}
+
+/// What the cluster says of pve02, while its tasks answer as `task` says.
+async fn of_a_silent_node(status: &'static str, task: fn() -> Reply) -> Server {
+    Server::start(move |seen| match seen.target.ends_with("/nodes") {
+        true => {
+            data(&format!(r#"[{{"node":"pve01","status":"online"}},{{"node":"pve02","status":"{status}"}}]"#))
+        }
+        false => task(),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_task_of_a_node_that_is_offline_is_not_awaited_to_the_end_of_its_time() {
+    // T23, C8
+    let server = of_a_silent_node("offline", || bare(595, "No route to host")).await;
+    let TaskEnd::Lost { why } =
+        client(&server).wait_task(&upid(), Duration::from_secs(20), &mut |_| {}).await.unwrap()
+    else {
+        panic!("awaited")
+    };
+    assert_eq!(why, "node pve02 is offline");
+}
+
+#[tokio::test]
+async fn a_node_that_is_online_and_silent_is_given_longer_and_then_named() {
+    let server = of_a_silent_node("online", || bare(595, "Connection refused")).await;
+    let started = std::time::Instant::now();
+    let time = Duration::from_secs(8);
+    let end = client(&server).wait_task(&upid(), time, &mut |_| {}).await.unwrap();
+    let TaskEnd::Lost { why } = end else { panic!("{end:?}") };
+    assert!(why.contains("pve02") && why.contains("Connection refused"), "{why}");
+    assert!(started.elapsed() >= time / 2, "an online node gets half of the time: {:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_node_that_is_silent_when_the_time_is_up_is_named_and_the_task_not_said_to_run() {
+    let server = of_a_silent_node("online", || bare(595, "Connection refused")).await;
+    let end = client(&server).wait_task(&upid(), Duration::from_millis(300), &mut |_| {}).await.unwrap();
+    assert!(matches!(&end, TaskEnd::Lost { why } if why.contains("pve02")), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_node_that_comes_back_is_asked_again_as_if_nothing_had_been() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static POLLS: AtomicUsize = AtomicUsize::new(0);
+    // the first read and its repetitions find the node gone; its cluster has seen it leave
+    let server = of_a_silent_node("offline", || match POLLS.fetch_add(1, Ordering::SeqCst) {
+        0..5 => bare(595, "No route to host"),
         5 => running(),
         _ => stopped("OK"),
     })

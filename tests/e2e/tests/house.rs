@@ -136,3 +136,37 @@ fn the_rule_objects_to_what_it_is_there_for() {
     assert!(!objects("host/exec", "host/sim", "dev"));
     assert!(!objects("host/daemon", "host/plan", "normal"));
 }
+
+/// Names in backticks within the tables of a document, as far as they have the form of a test's name.
+fn named_tests(text: &str) -> Vec<&str> {
+    text.lines()
+        .filter(|line| line.starts_with('|'))
+        .filter_map(|line| line.trim_end_matches('|').rsplit_once('|'))
+        .flat_map(|(_, cell)| cell.split('`').skip(1).step_by(2))
+        .collect()
+}
+
+fn sources(folder: &std::path::Path, all: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.ends_with("target") {
+            sources(&path, all);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            all.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_test_that_the_table_of_failures_names_is_there() {
+    let root = proxops_e2e::root();
+    let document = std::fs::read_to_string(root.join("docs/failures.md")).unwrap();
+    let named = named_tests(&document);
+    assert!(named.len() > 60, "{}", named.len());
+    let mut all = String::new();
+    for folder in ["host", "tests"] {
+        sources(&root.join(folder), &mut all);
+    }
+    let missing: Vec<&&str> = named.iter().filter(|name| !all.contains(&format!("fn {name}("))).collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}

@@ -140,27 +140,76 @@ fn a_data_directory_that_can_not_be_used_stops_the_run_before_it_writes() {
     assert!(bench.writes().is_empty());
 }
 
+/// A data directory on a file system of its own, for as long as this lives. `None`, said aloud, where nothing may be
+/// mounted.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    fn over(folder: std::path::PathBuf, options: &str) -> Option<Self> {
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "none"])
+            .arg(&folder)
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+        if !mounted {
+            eprintln!("LEFT OUT: no right to mount a file system, so nothing was tested");
+        }
+        mounted.then_some(Self(folder))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// Takes every byte that is left.
+fn fill(folder: &std::path::Path) {
+    use std::io::Write as _;
+    let mut filler = std::fs::File::create(folder.join("filler")).unwrap();
+    while filler.write_all(&[0; 4096]).is_ok() {}
+    while filler.write_all(&[0]).is_ok() {}
+}
+
+#[test]
+fn a_disk_that_fills_up_in_the_middle_of_a_run_stops_it_and_loses_nothing() {
+    let bench = bench(Duration::from_millis(1500));
+    let Some(disk) = Mounted::over(bench.data_dir(), "size=2m") else { return };
+    let child = apply_until_create(&bench);
+    fill(&disk.0);
+    let run = Run::of(child.wait_with_output().unwrap()).exits(1);
+    let actions = run.list("actions");
+    let error = actions[1]["error"].as_str().unwrap();
+    assert!(error.contains("the disk is full") && error.contains("Nothing was sent"), "{run}");
+    assert_eq!(bench.writes().len(), 1, "the second guest was not begun: {run}");
+    assert_eq!(bench.world().guests.len(), 1, "{run}");
+
+    // still full: before any write
+    let run = bench.apply().exits(1);
+    assert!(format!("{}{}", run.stdout, run.stderr).to_lowercase().contains("full"), "{run}");
+    assert!(bench.writes().is_empty(), "{run}");
+
+    std::fs::remove_file(disk.0.join("filler")).unwrap();
+    bench.apply().exits(0);
+    let creates = bench.writes().iter().filter(|write| write.path.ends_with("/qemu")).count();
+    assert_eq!(creates, 1, "only the one that was not begun");
+    bench.converged();
+}
+
 /// Needs the right to mount; elsewhere it says that it was left out.
 #[test]
 fn a_full_and_a_read_only_data_directory_stop_the_run_before_it_writes() {
     for (options, says) in [("size=64k", "no space left"), ("size=8m,ro", "read-only")] {
         let bench = bench(Duration::ZERO);
         let data = bench.data_dir();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", options, "none"])
-            .arg(&data)
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success());
-        if !mounted {
-            eprintln!("left out: no right to mount a file system");
-            return;
-        }
+        let Some(disk) = Mounted::over(data.clone(), options) else { return };
         if says == "no space left" {
             std::fs::write(data.join("filler"), vec![0; 60 << 10]).unwrap();
         }
         let run = bench.run(&["apply", "--yes", "-o", "json"]);
-        let _ = Command::new("umount").arg(&data).status();
+        drop(disk);
         assert_eq!(run.code, 1, "{run}");
         let told = format!("{}{}", run.stdout, run.stderr).to_lowercase();
         assert!(told.contains(says), "{says}: {run}");

@@ -115,6 +115,17 @@ async fn a_guest_that_moved_is_updated_where_it_is() {
 }
 
 #[tokio::test]
+async fn a_guest_that_somebody_destroyed_meanwhile_is_not_made_by_an_update() {
+    let bench = bench(world()).await;
+    bench.planner.want(101, "app", &[("memory", "2048")]);
+    let update = update(&bench, vec![configure(&[("memory", "2048")])]).await;
+    bench.sim.world().guests.remove(&101);
+    let text = error(&bench.run_one(update).await, Outcome::Failed);
+    assert!(text.contains("deleted after the plan was made"), "{text}");
+    assert_eq!(bench.writes(), [CONFIG]);
+}
+
+#[tokio::test]
 async fn a_locked_guest_defers_with_the_locks_name() {
     let bench = bench(world()).await;
     bench.sim.world().guests.get_mut(&101).unwrap().config.insert("lock".into(), "backup".into());

@@ -110,15 +110,53 @@ async fn a_guest_of_ours_that_is_there_already_is_completed() {
 }
 
 #[tokio::test]
-async fn a_500_whose_worker_died_leaves_a_lock_that_defers() {
-    // fact R8
+async fn a_500_whose_worker_died_leaves_a_lock_and_is_a_failure() {
+    // fact R8: nobody but a person takes that lock away
     let mut world = seed::empty();
     world.add_guest(GuestKind::Qemu, 101, "pve01", &[("lock", "create")]);
     let bench = bench(world).await;
     bench.fault("POST", "/nodes/pve01/qemu", refuse("got no worker upid - start worker failed"));
-    let text = error(&bench.run_one(create(101, "app")).await, Outcome::Deferred);
-    assert!(text.contains("create") && text.contains("qm unlock 101"), "{text}");
+    let text = error(&bench.run_one(create(101, "app")).await, Outcome::Failed);
+    assert!(text.contains("(create)") && text.contains("qm unlock 101"), "{text}");
     assert_eq!(bench.writes(), [CREATE]);
+}
+
+#[tokio::test]
+async fn a_guest_whose_creation_ended_well_and_left_its_lock_is_a_failure() {
+    let bench = bench(seed::empty()).await;
+    bench.planner.want(101, "app", &[("memory", "1024")]);
+    // as the guest is read back
+    let locked = proxops_sim::Faults { guest_locks: [(101, "create".into())].into(), ..Default::default() };
+    bench.sim.inject(proxops_sim::RequestFault {
+        answer: None,
+        change: Some(Box::new(locked)),
+        ..proxops_sim::RequestFault::once("GET", "/cluster/resources", FaultAnswer::Html)
+    });
+    let text = error(&bench.run_one(create(101, "app")).await, Outcome::Failed);
+    assert!(text.contains("PVE reported success, but VM 101 is locked (create)"), "{text}");
+    assert!(text.contains("`qm unlock 101`") && text.contains("disks"), "{text}");
+    assert_eq!(bench.writes(), [CREATE]);
+}
+
+#[tokio::test]
+async fn a_creation_whose_node_dies_ends_soon_with_nothing_known() {
+    let mut world = seed::empty();
+    world.task_rules.push(TaskRule { kind: "qmcreate".into(), hang: true, ..TaskRule::default() });
+    let mut bench = bench(world).await;
+    bench.env.timing.task = std::time::Duration::from_secs(600);
+    bench.planner.want(101, "app", &[("memory", "1024")]);
+    let dead = proxops_sim::Faults { nodes_down: vec!["pve01".into()], ..Default::default() };
+    bench.sim.inject(proxops_sim::RequestFault {
+        skip: 2,
+        answer: None,
+        change: Some(Box::new(dead)),
+        ..proxops_sim::RequestFault::once("GET", "/nodes/pve01/tasks/*/status", FaultAnswer::Html)
+    });
+    let text = error(&bench.run_one(create(101, "app")).await, Outcome::Failed);
+    assert!(text.contains("pve01 is offline") && text.contains(":qmcreate:101:"), "{text}");
+    assert_eq!(bench.writes(), [CREATE]);
+    let left = bench.env.journal.unfinished("lab").unwrap();
+    assert_eq!((left.len(), left[0].in_flight.len()), (1, 1), "the next run looks for it");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use crate::support::*;
 use proxops_model::{Action, Outcome, Step, Verb};
 use proxops_sim::world::Replication;
-use proxops_sim::{FaultAnswer, Guest, GuestKind, TaskRule, World, seed};
+use proxops_sim::{FaultAnswer, Guest, GuestKind, RequestFault, TaskRule, World, seed};
 
 const SHUTDOWN: &str = "POST /nodes/pve01/qemu/103/status/shutdown";
 const DELETE: &str = "DELETE /nodes/pve01/qemu/103";
@@ -145,6 +145,30 @@ async fn a_delete_whose_answer_is_lost_is_looked_at_first() {
     bench.fault("DELETE", "/nodes/pve01/qemu/103", FaultAnswer::DropAfter);
     ok(&bench.run_one(delete()).await);
     assert_eq!(bench.writes(), [SHUTDOWN, DELETE]);
+}
+
+#[tokio::test]
+async fn a_guest_that_takes_the_vmid_after_a_delete_whose_answer_is_lost_is_not_deleted() {
+    let bench = bench(world()).await;
+    bench.fault("DELETE", "/nodes/pve01/qemu/103", FaultAnswer::DropAfter);
+    // the first look for the task of the delete takes its time
+    bench.sim.inject(RequestFault {
+        delay: 1.0,
+        answer: None,
+        ..RequestFault::once("GET", "/nodes/pve01/tasks", FaultAnswer::Html)
+    });
+    let newcomer = async {
+        while bench.sim.world().guests.contains_key(&103) {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        let config = [("name", "stranger"), ("memory", "512")];
+        bench.sim.world().add_guest(GuestKind::Qemu, 103, "pve01", &config);
+    };
+    let (ended, ()) = tokio::join!(bench.run_one(delete()), newcomer);
+    let text = error(&ended, Outcome::Failed);
+    assert!(text.contains("stranger"), "{text}");
+    assert_eq!(bench.writes().iter().filter(|write| write.starts_with("DELETE")).count(), 1);
+    assert_eq!(bench.config(103, "name").as_deref(), Some("stranger"));
 }
 
 #[tokio::test]

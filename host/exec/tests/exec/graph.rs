@@ -107,6 +107,10 @@ impl Wire for Gated {
         async { nothing() }.boxed()
     }
 
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<proxops_pve::Node>, PveError>> {
+        async { nothing() }.boxed()
+    }
+
     fn node_tasks<'a>(
         &'a self,
         _: &'a str,

@@ -213,6 +213,59 @@ async fn a_node_that_is_down_keeps_its_leftovers_for_later() {
     assert_eq!(bench.env.journal.unfinished("lab").unwrap().len(), 1);
 }
 
+async fn look(bench: &Bench) -> proxops_exec::Resumed {
+    resume(&bench.client, &bench.env.journal, "lab", &timing(), &Cancel::new()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_dead_nodes_task_is_over_once_the_guest_is_on_another_node() {
+    let bench = bench(seed::empty()).await;
+    bench.planner.want(101, "app", &[("cores", "2")]);
+    let mut plan = ClusterPlan::new("lab");
+    plan.actions = vec![create(101, "app")];
+    killed_before_the_answer(&bench, "/nodes/pve01/qemu", plan).await;
+    bench.sim.world().set_node("pve01", false);
+    assert!(look(&bench).await.busy.contains_key(&101), "it lies on the dead node and may come back with it");
+
+    // somebody, or HA, took the configuration over
+    bench.sim.world().move_guest(101, "pve02");
+    let resumed = look(&bench).await;
+    assert!(resumed.busy.is_empty(), "{resumed:?}");
+    assert!(resumed.notes.iter().any(|note| note.contains("the guest is on pve02 now")), "{resumed:?}");
+    assert!(bench.env.journal.unfinished("lab").unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_node_that_left_the_cluster_holds_nothing_up() {
+    let bench = bench(seed::empty()).await;
+    let mut plan = ClusterPlan::new("lab");
+    plan.actions = vec![create(101, "app")];
+    killed_before_the_answer(&bench, "/nodes/pve01/qemu", plan).await;
+    bench.sim.world().set_node("pve01", false);
+    bench.sim.world().nodes.remove("pve01");
+    let resumed = resume(&bench.client, &bench.env.journal, "lab", &timing(), &Cancel::new()).await.unwrap();
+    assert!(resumed.notes.iter().any(|note| note.contains("no member of the cluster")), "{resumed:?}");
+    assert!(bench.env.journal.unfinished("lab").unwrap().is_empty(), "{resumed:?}");
+}
+
+#[tokio::test]
+async fn the_empty_guest_that_a_dead_clone_left_is_not_taken_for_the_clone() {
+    // Q41: the killed worker leaves a locked configuration that holds nothing; somebody unlocks it
+    let bench = bench(seed::empty()).await;
+    bench.sim.world().add_guest(GuestKind::Qemu, 9000, "pve01", &[("name", "tpl"), ("template", "1")]);
+    killed_before_the_answer(&bench, "/nodes/pve01/qemu/9000/clone", clone_web()).await;
+    bench.sim.world().set_node("pve01", false);
+    bench.sim.world().set_node("pve01", true);
+    bench.sim.world().guests.get_mut(&111).unwrap().config.remove("lock");
+    let resumed = look(&bench).await;
+    assert!(resumed.busy[&111].contains("remove it"), "{resumed:?}");
+    assert!(look(&bench).await.busy.contains_key(&111), "and so it stays");
+
+    bench.sim.world().guests.remove(&111);
+    let resumed = look(&bench).await;
+    assert!(resumed.busy.is_empty() && resumed.owed.is_empty(), "{resumed:?}");
+}
+
 #[tokio::test]
 async fn a_lock_that_a_dead_worker_left_does_not_hold_up_the_next_run() {
     let bench = bench(seed::empty()).await;

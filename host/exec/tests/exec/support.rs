@@ -171,6 +171,7 @@ impl Planner {
             matches: config.name.as_deref() == Some(&wanted.name),
             digest: config.digest.clone(),
             node: Some(row.node.clone()),
+            lock: config.lock.clone(),
             ..Replanned::default()
         };
         let mut set = Vec::new();

@@ -78,6 +78,9 @@ impl World {
         if let Some(node) = self.nodes.get_mut(name) {
             node.online = online;
         }
+        if !online {
+            self.cut_tasks(name);
+        }
     }
 
     /// Moves a guest to another node, as a migration by someone else would; its local volumes go along.

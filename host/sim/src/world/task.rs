@@ -131,6 +131,15 @@ impl World {
         true
     }
 
+    /// Ends a node's running tasks as a power cut does: half done and nothing cleaned up (facts U3, Q41).
+    pub(crate) fn cut_tasks(&mut self, node: &str) {
+        let on_node = |n: &u64| self.tasks.all.get(n).is_some_and(|task| task.node == node);
+        let cut: Vec<u64> = self.tasks.running.iter().copied().filter(on_node).collect();
+        for number in cut {
+            self.close(number, "unexpected status".to_owned());
+        }
+    }
+
     fn finish(&mut self, number: u64) {
         let Some(task) = self.tasks.all.get(&number) else { return };
         let (job, rule, node) = (task.job.clone(), task.rule.clone(), task.node.clone());
