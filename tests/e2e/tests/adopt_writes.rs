@@ -157,8 +157,9 @@ fn killed_at_each_step_of_the_write_the_secrets_document_is_the_old_or_the_new_o
     ] {
         fs::write(&path, &old).unwrap();
         sidecars(&path).iter().for_each(|left| fs::remove_file(left).unwrap());
-        let inject = format!("inject={call}");
-        let options = ["-o", "/dev/null", "-e", "trace=none", "-e", &inject];
+        let (name, _) = call.split_once(':').unwrap();
+        let (trace, inject) = (format!("trace={name}"), format!("inject={call}"));
+        let options = ["-o", "/dev/null", "-e", &trace, "-e", &inject];
         let Some(mut command) = traced(&options, &bench.command(&SECRETS)) else { return };
         let run = command.output().unwrap();
         assert_eq!(run.status.signal(), Some(9), "{call}: {run:?}");
@@ -184,7 +185,7 @@ fn killed_at_any_moment_the_secrets_document_is_the_old_or_the_new_one() {
         sidecars(&path).iter().for_each(|left| fs::remove_file(left).unwrap());
         // Each step of the write is drawn out, so that a kill from outside can hit it. -D: the child is adopt itself.
         let slow = "inject=fchmod,fsync,renameat2,unlink:delay_enter=20000";
-        let options = ["-D", "-o", "/dev/null", "-e", "trace=none", "-e", slow];
+        let options = ["-D", "-o", "/dev/null", "-e", "trace=fchmod,fsync,renameat2,unlink", "-e", slow];
         let Some(mut command) = traced(&options, &bench.command(&SECRETS)) else { return };
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         until("writing", || !sidecars(&path).is_empty() || child_ended(child.id()));

@@ -16,17 +16,21 @@ const WEB: &str = "vm/lab/web.yaml";
 
 /// A bench with a tree at a server that is asked this often.
 fn served(interval: &str) -> (Bench, Upstream, GitServer, String) {
-    let (mut bench, upstream, server, commit) = with_server();
+    let (mut bench, upstream, server, _) = with_server();
+    let commit = settle(&upstream, interval);
     let (url, ca) = (server.url(), server.ca().display());
     bench.write(
         "proxops.yaml",
-        format!(
-            "git: {{url: '{url}', ca-file: '{ca}', poll-interval: {interval}}}\n\
-             reconcile: {{poll-interval: {interval}}}\n"
-        ),
+        format!("git: {{url: '{url}', ca-file: '{ca}', poll-interval: {interval}}}\n"),
     );
     bench.set("PROXOPS_WEBHOOK_SECRET", SECRET);
     (bench, upstream, server, commit)
+}
+
+/// The settings of cycles are the fetched tree's own.
+fn settle(upstream: &Upstream, interval: &str) -> String {
+    upstream.write("proxops.yaml", format!("reconcile: {{poll-interval: {interval}}}\n"));
+    upstream.push("main")
 }
 
 fn push(upstream: &Upstream, memory: &str) -> String {
@@ -42,7 +46,8 @@ fn announce(daemon: &Daemon) {
 }
 
 fn memory(bench: &Bench) -> String {
-    bench.world().guests[&100].config["memory"].clone()
+    // 512 is what PVE says nothing about.
+    bench.world().guests[&100].config.get("memory").cloned().unwrap_or_else(|| "512".to_owned())
 }
 
 fn tree(daemon: &Daemon) -> Value {
@@ -96,10 +101,8 @@ fn without_a_webhook_the_source_is_asked_every_poll_interval() {
     let (mut bench, upstream) = remote(seed::empty(), "file:///nowhere", "");
     bench.set("PATH", "/usr/local/bin:/usr/bin:/bin");
     let url = upstream.bare().display().to_string();
-    bench.write(
-        "proxops.yaml",
-        format!("git: {{url: 'file://{url}', poll-interval: 1s}}\nreconcile: {{poll-interval: 1s}}\n"),
-    );
+    bench.write("proxops.yaml", format!("git: {{url: 'file://{url}', poll-interval: 1s}}\n"));
+    settle(&upstream, "1s");
     let daemon = Daemon::start(&bench, &[]);
     daemon.until_converged(CLUSTER);
     let second = push(&upstream, "1GiB");
