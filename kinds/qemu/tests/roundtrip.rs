@@ -100,8 +100,8 @@ fn adoption_leaves_defaults_out_and_drifts_by_the_tag_only() {
 #[test]
 fn what_pve_holds_and_no_manifest_can_say_is_a_gap_under_pves_key_with_pves_text() {
     let live = guest(&json!({
-        "cores": "2", "cpu": "host", "memory": "2048", "name": "app", "vcpus": "794",
-        "hostpci1": "rombar=0", "hookscript": "local:iso/netinst.iso", "nameserver": "1",
+        "cores": "2", "cpu": "host", "memory": "2048", "name": "app", "tags": "proxops", "vcpus": "794",
+        "hostpci1": "rombar=0", "nameserver": "1",
         "cicustom": "user=local:snippets/u.yaml,meta=local:iso/netinst.iso",
     }));
     let (spec, adopted) = adopt_and_compare(&live);
@@ -110,7 +110,6 @@ fn what_pve_holds_and_no_manifest_can_say_is_a_gap_under_pves_key_with_pves_text
     for gap in [
         ("vcpus", Some("794")),
         ("hostpci1", Some("rombar=0")),
-        ("hookscript", Some("local:iso/netinst.iso")),
         ("nameserver", Some("1")),
         ("cicustom", Some("local:iso/netinst.iso")),
     ] {
