@@ -7,6 +7,7 @@ use proxops_repo::{Cluster, Repository};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Deepest folder below a cluster's folder that is looked into.
 const DEPTH: usize = 8;
@@ -17,8 +18,8 @@ pub(crate) struct Known {
     pub id: ResourceId,
     /// Relative to the repository's root.
     pub file: String,
-    /// The file holds nothing else and belongs to this cluster alone.
-    pub replaceable: bool,
+    /// The file's text, where it holds nothing else and belongs to this cluster alone: it may be written again.
+    pub replaceable: Option<Arc<[u8]>>,
     pub attributes: Pairs,
     pub placements: Vec<Placement>,
 }
@@ -35,18 +36,33 @@ pub(crate) struct Existing {
     pub listed: BTreeSet<String>,
 }
 
+/// Texts of files, by path.
+pub(crate) type Texts = BTreeMap<String, Arc<[u8]>>;
+
+/// The files of the composition that hold one manifest of this cluster alone, as they are now: what changes from here
+/// to the write is somebody else's.
+pub(crate) fn replaceable(repository: &Repository, cluster: &Cluster) -> Texts {
+    let mut documents: BTreeMap<&str, usize> = BTreeMap::new();
+    for doc in &cluster.manifests {
+        *documents.entry(&doc.file).or_default() += 1;
+    }
+    let own = |file: &str| file.split('/').any(|part| part == cluster.name) && !file.contains("/base/");
+    let alone = documents.into_iter().filter(|(file, count)| *count == 1 && own(file));
+    alone
+        .filter_map(|(file, _)| {
+            Some((file.to_owned(), std::fs::read(repository.root.join(file)).ok()?.into()))
+        })
+        .collect()
+}
+
 impl Existing {
-    pub fn find(repository: &Repository, cluster: &Cluster, kinds: &dyn KindSet) -> Self {
+    /// `texts` are those of [`replaceable`].
+    pub fn find(repository: &Repository, cluster: &Cluster, kinds: &dyn KindSet, texts: &Texts) -> Self {
         let mut existing = Self::default();
-        let mut documents: BTreeMap<&str, usize> = BTreeMap::new();
-        for doc in &cluster.manifests {
-            *documents.entry(&doc.file).or_default() += 1;
-        }
         for doc in &cluster.manifests {
             existing.listed.insert(doc.file.clone());
-            let own = doc.file.split('/').any(|part| part == cluster.name) && !doc.file.contains("/base/");
-            let alone = documents.get(doc.file.as_str()) == Some(&1);
-            existing.add(kinds, doc.id.clone(), &doc.to_kind(), &doc.file, own && alone);
+            let text = texts.get(&doc.file).cloned();
+            existing.add(kinds, doc.id.clone(), &doc.to_kind(), &doc.file, text);
         }
         for kind in kinds.all() {
             let folder = format!("{}/{}", kind.info().root, cluster.name);
@@ -57,9 +73,10 @@ impl Existing {
                 let bytes = std::fs::read(repository.root.join(&file)).unwrap_or_default();
                 let stream = proxops_repo::yaml::parse(&bytes);
                 let alone = stream.documents.iter().filter(|d| !d.value.is_null()).count() == 1;
+                let text: Option<Arc<[u8]>> = alone.then(|| bytes.into());
                 for document in &stream.documents {
                     if let Some((id, manifest)) = manifest(&document.value) {
-                        existing.add(kinds, id, &manifest, &file, alone);
+                        existing.add(kinds, id, &manifest, &file, text.clone());
                     }
                 }
             }
@@ -73,7 +90,7 @@ impl Existing {
         id: ResourceId,
         manifest: &Manifest,
         file: &str,
-        replaceable: bool,
+        replaceable: Option<Arc<[u8]>>,
     ) {
         self.names.entry(id.kind.clone()).or_default().insert(id.name.clone());
         let Some(kind) = kinds.get(&id.kind) else { return };

@@ -2,13 +2,14 @@
 
 use crate::draft::{Draft, Trouble};
 use crate::drafter::{Drafter, Drawn};
-use crate::existing::{Existing, Known};
+use crate::existing::{Existing, Known, Texts, replaceable};
+use crate::files::{self, Over, Wrote};
 use crate::read::{self, File, Readings};
 use crate::report::{GapNote, HoleNote, Noted, Report};
 use crate::schema::Fields;
 use crate::select::{Wanted, only};
 use crate::tree::{Tree, steps};
-use crate::{Progress, files, names, target, yaml};
+use crate::{Progress, names, target, yaml};
 use anyhow::{Context as _, bail};
 use proxops_daemon::{Connected, Process, connect, load};
 use proxops_model::kind::{Context, GuestType, KindApi, KindInfo, KindSet, Live, Resolved, Target};
@@ -57,7 +58,8 @@ pub async fn adopt(
             "its files have {mistakes} errors; `proxops validate` shows them"
         );
     }
-    // Opened first: what changes between this moment and the write is somebody else's.
+    // Read first: what changes between this moment and the write is somebody else's.
+    let texts = if options.force { replaceable(repository, cluster) } else { Texts::new() };
     let document = match (&config.secrets_file, options.secrets) {
         (Some(path), true) => Some(SecretsFile::open(path, &IdentitySources::from_process())?),
         (None, true) => bail!(
@@ -83,7 +85,7 @@ pub async fn adopt(
     world.context.public_keys = public_keys;
     let mut wanted = Wanted::new(&words, &world, &index, kinds)?;
     compile(process, &wanted, &world, kinds);
-    let existing = tokio::task::block_in_place(|| Existing::find(repository, cluster, kinds));
+    let existing = tokio::task::block_in_place(|| Existing::find(repository, cluster, kinds, &texts));
     let mut run = Run {
         kinds,
         cluster: &cluster.name,
@@ -154,8 +156,8 @@ fn compile(process: &Process, wanted: &Wanted, world: &World, kinds: &dyn KindSe
 struct Page {
     file: String,
     text: String,
-    /// It takes the place of a file that describes the same object.
-    replaces: bool,
+    /// The text of a file that describes the same object, whose place it takes.
+    replaces: Option<Arc<[u8]>>,
     about: Noted,
     draft: Draft,
 }
@@ -200,7 +202,7 @@ impl Reach {
 impl<'a> Run<'a> {
     /// Whether a manifest that is there may be written again.
     fn may_replace(&self, known: &Known, kind: &str) -> bool {
-        self.options.force && known.replaceable && known.id.kind == kind
+        self.options.force && known.replaceable.is_some() && known.id.kind == kind
     }
 
     fn list(&mut self, file: &str) {
@@ -217,7 +219,7 @@ impl<'a> Run<'a> {
                 known.id, known.file
             );
         }
-        match (self.options.force, known.replaceable) {
+        match (self.options.force, known.replaceable.is_some()) {
             (true, false) => {
                 format!(
                     "{} holds more than this manifest, or is shared with other clusters; edit it by hand",
@@ -329,7 +331,8 @@ impl<'a> Run<'a> {
                     Some(known) => known.file.clone(),
                     None => format!("{}/{}/{}.yaml", job.kind.info().root, self.cluster, draft.id.name),
                 };
-                self.pages.push(Page { file, text, replaces: job.known.is_some(), about, draft });
+                let replaces = job.known.and_then(|known| known.replaceable);
+                self.pages.push(Page { file, text, replaces, about, draft });
             }
             Err(trouble) => {
                 self.report.failed |= matches!(trouble, Trouble::Fault(_));
@@ -502,16 +505,23 @@ impl<'a> Run<'a> {
     fn write(&mut self, root: &std::path::Path) -> anyhow::Result<()> {
         let mut kept = Vec::new();
         for mut page in std::mem::take(&mut self.pages) {
-            let force = self.options.force || page.replaces;
-            match files::write(root, &page.file, &page.text, force)? {
-                files::Wrote::Yes => kept.push(page),
-                files::Wrote::Exists => {
-                    page.about.file = Some(page.file.clone());
-                    page.about.why =
-                        format!("{} is there already, and is no manifest of it; see --force", page.file);
-                    self.report.skipped.push(page.about);
+            let over = match (&page.replaces, self.options.force) {
+                (Some(text), _) => Over::This(text),
+                (None, true) => Over::Anything,
+                (None, false) => Over::Nothing,
+            };
+            page.about.why = match files::write(root, &page.file, &page.text, over)? {
+                Wrote::Yes => {
+                    kept.push(page);
+                    continue;
                 }
-            }
+                Wrote::Exists => {
+                    format!("{} is there already, and is no manifest of it; see --force", page.file)
+                }
+                Wrote::Changed(why) => format!("{}: {why}; look at it, and run again", page.file),
+            };
+            page.about.file = Some(page.file);
+            self.report.skipped.push(page.about);
         }
         self.pages = kept;
         Ok(())

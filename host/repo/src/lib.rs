@@ -32,7 +32,7 @@ pub use kinds::{KindEntry, KindTable};
 pub use manifest::{DEPENDS_ON, IGNORE, ManifestDoc, Policy, RECONCILE, RESTART, ReconcileMode};
 pub use options::{Env, LoadOptions, Overrides, RepoError, discover, discover_root};
 pub use repository::{Cluster, Repository, Workspace};
-pub use serve::{SecretSetting, Serve, TlsFiles};
+pub use serve::{CommitStatus, Forge, SecretSetting, Serve, TlsFiles};
 pub use settings::{Concurrency, Git, KindGrant, KindLimits, Log, LogFormat, LogLevel, Reconcile, Settings};
 pub use source::{Snapshot, Source, SourceError};
 pub use text::{duration, is_owner_tag, is_resource_name, nearest};

@@ -1,4 +1,4 @@
-//! What the daemon shows and hears: `http`, `webhook`, `notify` of the process file.
+//! What the daemon shows, hears and tells: `http`, `webhook`, `notify`, `commit-status` of the process file.
 
 use crate::{options::LoadOptions, reader::Reader};
 use proxops_secrets::Secret;
@@ -19,6 +19,32 @@ pub struct Serve {
     pub notify_token: Option<SecretSetting>,
     /// `notify.ca-file`: authorities beside the system's, absolute.
     pub notify_ca: Option<PathBuf>,
+    /// `commit-status`: the git server is told what became of a commit.
+    pub commit_status: Option<CommitStatus>,
+}
+
+/// Where commits get their status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitStatus {
+    /// `commit-status.server`: whose words are used.
+    pub forge: Forge,
+    /// `commit-status.url`: of the repository in the server's API, without a slash at its end.
+    pub url: String,
+    /// `commit-status.token`, `commit-status.token-file`, `PROXOPS_COMMIT_STATUS_TOKEN`: sent as a bearer token.
+    pub token: Option<SecretSetting>,
+    /// `commit-status.ca-file`: authorities beside the system's, absolute.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// A git server that shows the status of commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forge {
+    /// GitHub.
+    GitHub,
+    /// GitLab.
+    GitLab,
+    /// Gitea and Forgejo.
+    Gitea,
 }
 
 /// A secret of the daemon: given, or in a file that is read when it is needed.
@@ -77,7 +103,7 @@ impl Serve {
                 None
             }
         };
-        let notify_url = r.text("/notify/url").and_then(|url| notify_url(r, url));
+        let notify_url = r.text("/notify/url").and_then(|url| address(r, "/notify/url", url, "NOTIFY"));
         Self {
             token: secret(r, dir, "/http/token"),
             tls,
@@ -85,6 +111,7 @@ impl Serve {
             notify_url,
             notify_token: secret(r, dir, "/notify/token"),
             notify_ca: path(r, "/notify/ca-file"),
+            commit_status: commit_status(r, dir),
         }
     }
 
@@ -98,6 +125,11 @@ impl Serve {
             if let Some(value) = options.var(name) {
                 *slot = Some(SecretSetting::Value(Secret::new(value)));
             }
+        }
+        if let (Some(status), Some(value)) =
+            (&mut self.commit_status, options.var("PROXOPS_COMMIT_STATUS_TOKEN"))
+        {
+            status.token = Some(SecretSetting::Value(Secret::new(value)));
         }
         self
     }
@@ -119,13 +151,38 @@ fn secret(r: &mut Reader<'_>, dir: &Path, at: &str) -> Option<SecretSetting> {
     }
 }
 
-/// `https://...`, or `http://` to this machine; a password in it would show in logs.
-fn notify_url(r: &mut Reader<'_>, url: &str) -> Option<String> {
-    let at = "/notify/url";
+fn commit_status(r: &mut Reader<'_>, dir: &Path) -> Option<CommitStatus> {
+    const AT: &str = "/commit-status";
+    const FORGES: &[(&str, Forge)] = &[
+        ("github", Forge::GitHub),
+        ("gitlab", Forge::GitLab),
+        ("gitea", Forge::Gitea),
+        ("forgejo", Forge::Gitea),
+    ];
+    r.get(AT)?;
+    r.only(AT, &["server", "url", "token", "token-file", "ca-file"]);
+    let forge = r.choice("/commit-status/server", FORGES);
+    let url = r
+        .text("/commit-status/url")
+        .and_then(|url| address(r, "/commit-status/url", url, "COMMIT_STATUS"))
+        .map(|url| url.trim_end_matches('/').to_owned());
+    let token = secret(r, dir, "/commit-status/token");
+    let ca_file = r.text("/commit-status/ca-file").map(|path| dir.join(path));
+    if ["server", "url"].iter().any(|name| r.get(&format!("{AT}/{name}")).is_none()) {
+        let help = "such as server: github and url: https://api.github.com/repos/acme/estate";
+        r.error(AT, "missing-field", "`server` and `url` belong together", help);
+    }
+    Some(CommitStatus { forge: forge?, url: url?, token, ca_file })
+}
+
+/// `https://...`, or `http://` to this machine; a password in it would show in logs. `variable` is the middle of the
+/// name of the one that takes the token.
+fn address(r: &mut Reader<'_>, at: &str, url: &str, variable: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
-        let help = "leave it out of the address and set notify.token or PROXOPS_NOTIFY_TOKEN";
+        let help =
+            format!("leave it out of the address and set `token` beside it, or PROXOPS_{variable}_TOKEN");
         r.error(
             at,
             "secret-in-url",
@@ -138,7 +195,7 @@ fn notify_url(r: &mut Reader<'_>, url: &str) -> Option<String> {
     let here = ["localhost", "127.0.0.1", "[::1]"].contains(&host);
     if authority.is_empty() || !(scheme == "https" || (scheme == "http" && here)) {
         let help = "such as https://chat.example.org/hooks/1; http only to this machine";
-        r.error(at, "invalid-value", "`url` is not an address to notify", help);
+        r.error(at, "invalid-value", "`url` is not an address to call", help);
         return None;
     }
     Some(url.to_owned())

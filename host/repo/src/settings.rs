@@ -287,7 +287,19 @@ impl Settings {
         s.file = Some(r.file.to_owned());
         r.only(
             "",
-            &["log", "pve", "git", "reconcile", "listen", "http", "webhook", "notify", "data-dir", "kinds"],
+            &[
+                "log",
+                "pve",
+                "git",
+                "reconcile",
+                "listen",
+                "http",
+                "webhook",
+                "notify",
+                "commit-status",
+                "data-dir",
+                "kinds",
+            ],
         );
 
         r.only("/log", &["level", "format"]);

@@ -8,11 +8,15 @@ use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
 /// Environment variables that hold a secret of this process.
-const SECRET_VARIABLES: [&str; 5] = [
+const SECRET_VARIABLES: [&str; 9] = [
     "PROXOPS_PVE_TOKEN",
     "PROXOPS_PVE_TOKEN_VALUE",
     "PROXOPS_PVE_PASSWORD",
     "PROXOPS_GIT_TOKEN",
+    "PROXOPS_HTTP_TOKEN",
+    "PROXOPS_WEBHOOK_SECRET",
+    "PROXOPS_NOTIFY_TOKEN",
+    "PROXOPS_COMMIT_STATUS_TOKEN",
     "SOPS_AGE_KEY",
 ];
 

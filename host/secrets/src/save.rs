@@ -1,7 +1,5 @@
 //! Changing a secrets file on disk: the old file or the new one, never something between.
 
-use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -10,6 +8,7 @@ use crate::decrypted::Decrypted;
 use crate::document::Document;
 use crate::error::SopsError;
 use crate::identity::IdentitySources;
+use crate::replace::{Replaced, replace};
 
 /// A secrets file that is open to be changed.
 #[derive(Debug)]
@@ -57,28 +56,18 @@ impl SecretsFile {
             return Err(SopsError::Io { file, reason });
         }
         let failed = |error: std::io::Error| io(&self.path, "can't be written", &error);
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let mut sidecar = tempfile::Builder::new()
-            .prefix(&format!(".{name}."))
-            .suffix(".new")
-            .tempfile_in(folder)
-            .map_err(failed)?;
-        sidecar.write_all(text.as_bytes()).map_err(failed)?;
-        let about = std::fs::metadata(&self.path).map_err(failed)?;
-        let mode = std::fs::Permissions::from_mode(about.permissions().mode());
-        sidecar.as_file().set_permissions(mode).map_err(failed)?;
-        // Only root may give a file away; for everybody else it is theirs already.
-        let _ = std::os::unix::fs::chown(sidecar.path(), Some(about.uid()), Some(about.gid()));
-        sidecar.as_file().sync_all().map_err(failed)?;
-        // As late as can be: what somebody wrote meanwhile is not ours to replace.
-        if std::fs::read(&self.path).map_err(failed)? != self.text.as_bytes() {
-            return Err(SopsError::Changed { file });
+        match replace(&self.path, self.text.as_bytes(), text.as_bytes()).map_err(failed)? {
+            Replaced::Yes => Ok(true),
+            Replaced::Changed { beside: None } => Err(SopsError::Changed { file }),
+            Replaced::Changed { beside: Some(beside) } => {
+                let reason = format!(
+                    "it was changed by somebody else twice in the same instant; {} holds the other version: compare \
+                     the two, and run again",
+                    beside.display()
+                );
+                Err(SopsError::Io { file, reason })
+            }
         }
-        sidecar.persist(&self.path).map_err(|error| failed(error.error))?;
-        // The rename itself must survive a power cut; a file system that can't do that is no reason to fail.
-        let _ = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
-        Ok(true)
     }
 }
 

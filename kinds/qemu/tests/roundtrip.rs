@@ -98,6 +98,38 @@ fn adoption_leaves_defaults_out_and_drifts_by_the_tag_only() {
 }
 
 #[test]
+fn what_pve_holds_and_no_manifest_can_say_is_a_gap_under_pves_key_with_pves_text() {
+    let live = guest(&json!({
+        "cores": "2", "cpu": "host", "memory": "2048", "name": "app", "tags": "proxops", "vcpus": "794",
+        "hostpci1": "rombar=0", "nameserver": "1",
+        "cicustom": "user=local:snippets/u.yaml,meta=local:iso/netinst.iso",
+    }));
+    let (spec, adopted) = adopt_and_compare(&live);
+    let gaps: Vec<(&str, Option<&str>)> =
+        adopted.gaps.iter().map(|g| (g.key.as_str(), g.value.as_deref())).collect();
+    for gap in [
+        ("vcpus", Some("794")),
+        ("hostpci1", Some("rombar=0")),
+        ("nameserver", Some("1")),
+        ("cicustom", Some("local:iso/netinst.iso")),
+    ] {
+        assert!(gaps.contains(&gap), "{gap:?} is not in {gaps:?}");
+    }
+    assert!(
+        adopted.gaps.iter().all(|g| g.why.starts_with("no manifest can say this: ")),
+        "{:?}",
+        adopted.gaps
+    );
+    assert_eq!(spec["cloud-init-data"]["custom"], json!({"user": "local:snippets/u.yaml"}), "the rest stays");
+    assert!(spec["hardware"].get("pci-devices").is_none() && spec["cpu"].get("vcpus").is_none(), "{spec}");
+    assert!(
+        adopted.spec.starts_with("{\"node\":\"pve01\",\"vmid\":101,"),
+        "documentation order: {}",
+        adopted.spec
+    );
+}
+
+#[test]
 fn adoption_copes_with_everything_pve_reports() {
     let live = guest(&json!({
         "name": "db", "cores": 1, "sockets": 2, "numa": 1, "memory": "current=1536", "balloon": 0, "cpulimit": "1.5",

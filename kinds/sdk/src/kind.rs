@@ -2,7 +2,7 @@
 
 use crate::{
     API_VERSION, AdoptOptions, Adopted, Context, Creation, DriftReport, Info, Live, Manifest, Refusal,
-    Report, Target, Validated, Validation, carry, check, schema,
+    Report, Target, Validated, Validation, carry, check, schema, sound,
 };
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
@@ -82,7 +82,7 @@ pub trait Kind: 'static {
     fn drift(manifest: &Resource<Self::Spec>, live: &Live, context: &Context)
     -> Result<DriftReport, Refusal>;
 
-    /// A manifest for an object that exists.
+    /// A manifest for an object that exists. Fields that [`Kind::validate`] refuses are left out afterwards, as gaps.
     fn adopt(name: &str, live: &Live, context: &Context, options: &AdoptOptions) -> Result<Adopted, Refusal>;
 }
 
@@ -142,6 +142,7 @@ pub fn adopt<K: Kind>(
 ) -> Result<Adopted, Refusal> {
     install_panic_hook();
     let mut adopted = K::adopt(name, live, context, options).map_err(carry::refusal)?;
+    sound::hold::<K>(name, live, &mut adopted);
     carry::adopted(&mut adopted);
     Ok(adopted)
 }

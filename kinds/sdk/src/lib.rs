@@ -31,6 +31,7 @@ pub mod records;
 pub mod report;
 pub mod schema;
 pub mod size;
+mod sound;
 pub mod tags;
 pub mod text;
 

@@ -8,15 +8,13 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 const KEY_A: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpeHR1cmUta2V5LWZvci10ZXN0cy1vbmx5LTAwMDAwMDAx ops@a";
 const KEY_B: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpeHR1cmUta2V5LWZvci10ZXN0cy1vbmx5LTAwMDAwMDAy other";
 
-fn guest(world: &mut World, vmid: u32, name: &str, more: &[(&str, &str)]) {
+pub(crate) fn guest(world: &mut World, vmid: u32, name: &str, more: &[(&str, &str)]) {
     let disk = format!("local-lvm:vm-{vmid}-disk-0,size=1G");
     let mut config = vec![
         ("cores", "2"),
@@ -32,18 +30,18 @@ fn guest(world: &mut World, vmid: u32, name: &str, more: &[(&str, &str)]) {
     world.add_guest(GuestKind::Qemu, vmid, "pve01", &config);
 }
 
-fn adopt(bench: &Bench, more: &[&str]) -> Run {
+pub(crate) fn adopt(bench: &Bench, more: &[&str]) -> Run {
     bench.run(&[&["adopt", "--cluster", CLUSTER, "-o", "json"][..], more].concat())
 }
 
-fn words(run: &Run, list: &str) -> Vec<String> {
+pub(crate) fn words(run: &Run, list: &str) -> Vec<String> {
     let document = run.json();
     let list = document[list].as_array().unwrap_or_else(|| panic!("no list {list}: {run}")).clone();
     list.iter().map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned)).collect()
 }
 
 /// Every file below a folder of the repository, with its text.
-fn tree(bench: &Bench) -> BTreeMap<String, String> {
+pub(crate) fn tree(bench: &Bench) -> BTreeMap<String, String> {
     fn walk(folder: &Path, root: &Path, out: &mut BTreeMap<String, String>) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -60,7 +58,7 @@ fn tree(bench: &Bench) -> BTreeMap<String, String> {
     out
 }
 
-fn list(bench: &Bench, run: &Run) {
+pub(crate) fn list(bench: &Bench, run: &Run) {
     let lines = words(run, "resources").join("\n");
     bench.write(&format!("clusters/{CLUSTER}/resources.yaml"), format!("resources:\n{lines}\n"));
 }
@@ -349,7 +347,7 @@ fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 /// A bench whose cluster has a secrets document with one key, and two guests with keys.
-fn with_secrets() -> (Bench, std::path::PathBuf, String) {
+pub(crate) fn with_secrets() -> (Bench, std::path::PathBuf, String) {
     let encode = |keys: &[&str]| {
         keys.iter()
             .map(|k| format!("{}%0A", k.replace(' ', "%20").replace('+', "%2B").replace('@', "%40")))
@@ -385,7 +383,7 @@ fn with_secrets() -> (Bench, std::path::PathBuf, String) {
     (bench, std::path::PathBuf::from(file), secret)
 }
 
-fn open(text: &str, secret: &str) -> proxops_secrets::Decrypted {
+pub(crate) fn open(text: &str, secret: &str) -> proxops_secrets::Decrypted {
     let secret = secret.to_owned();
     let sources = IdentitySources::new(move |name| (name == "SOPS_AGE_KEY").then(|| secret.clone()), None);
     Document::decrypt(text, "s", &sources).unwrap()
@@ -431,68 +429,4 @@ fn keys_are_matched_and_unknown_ones_are_added_on_request_only() {
     assert_eq!(bench.diff().actions(), ["update VM/known", "update VM/new"]);
     bench.apply().exits(0);
     bench.converged();
-}
-
-#[test]
-fn an_operators_edit_in_the_middle_is_detected_and_kept() {
-    let (bench, file, _) = with_secrets();
-    let path = bench.repo().join(&file);
-    let answer = RequestFault {
-        delay: 2.0,
-        answer: None,
-        ..RequestFault::once("GET", "/nodes/pve01/qemu/101/config", FaultAnswer::Html)
-    };
-    bench.sim().inject(answer);
-    let asked = bench.sim().requests();
-    let child = bench
-        .command(&["adopt", "--cluster", CLUSTER, "--adopt-secrets"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    while bench.sim().requests() < asked + 10 && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let edited = format!("# edited\n{}", fs::read_to_string(&path).unwrap());
-    fs::write(&path, &edited).unwrap();
-    let run = Run::of(child.wait_with_output().unwrap()).exits(1).says("was changed by somebody else");
-    assert_eq!(fs::read_to_string(&path).unwrap(), edited, "{run}");
-    assert!(
-        !tree(&bench).keys().any(|file| file.starts_with("vm/")),
-        "no manifest refers to a key that is not there"
-    );
-}
-
-#[test]
-fn killed_at_any_moment_the_secrets_document_is_the_old_or_the_new_one() {
-    let (bench, file, secret) = with_secrets();
-    let path = bench.repo().join(&file);
-    let old = fs::read_to_string(&path).unwrap();
-    let started = Instant::now();
-    adopt(&bench, &["--adopt-secrets", "--force"]).exits(0);
-    let whole = started.elapsed();
-    let (mut olds, mut news) = (0, 0);
-    for n in 0..30 {
-        fs::write(&path, &old).unwrap();
-        let mut child = bench
-            .command(&["adopt", "--cluster", CLUSTER, "--adopt-secrets", "--force"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        // Most of a run is start and reading; most kills go where the writing is.
-        std::thread::sleep(whole.mul_f64(0.4 + 0.7 * f64::from(n) / 30.0));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let now = fs::read_to_string(&path).unwrap();
-        if now == old {
-            olds += 1;
-        } else {
-            open(&now, &secret);
-            news += 1;
-        }
-    }
-    println!("{olds} old, {news} new");
-    assert!(olds + news == 30);
 }

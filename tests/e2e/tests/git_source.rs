@@ -265,7 +265,7 @@ fn a_process_that_refreshes_while_git_pushes_sees_whole_commits_only() {
 }
 
 /// A bench whose tree lies upstream; locally there is only the process file.
-fn remote(world: proxops_sim::World, url: &str, more: &str) -> (Bench, Upstream) {
+pub(crate) fn remote(world: proxops_sim::World, url: &str, more: &str) -> (Bench, Upstream) {
     let mut bench = Bench::new(world);
     bench.documents(&format!("vm/{CLUSTER}/web.yaml"), &[vm("web", 100, json!({}))]);
     let upstream = Upstream::new();
@@ -277,7 +277,7 @@ fn remote(world: proxops_sim::World, url: &str, more: &str) -> (Bench, Upstream)
 }
 
 /// Pushes the bench's tree.
-fn publish(bench: &Bench, upstream: &Upstream) -> String {
+pub(crate) fn publish(bench: &Bench, upstream: &Upstream) -> String {
     for folder in ["clusters", "vm"] {
         let status = std::process::Command::new("cp")
             .arg("-r")
@@ -290,7 +290,7 @@ fn publish(bench: &Bench, upstream: &Upstream) -> String {
     upstream.push("main")
 }
 
-fn with_server() -> (Bench, Upstream, GitServer, String) {
+pub(crate) fn with_server() -> (Bench, Upstream, GitServer, String) {
     let (mut bench, upstream) = remote(seed::empty(), "https://localhost:1/x.git", "");
     let server = GitServer::start(upstream.folder());
     bench.write(

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod adopt;
+mod adopt_writes;
 mod apis;
 mod clones;
 mod crash;
@@ -23,6 +24,7 @@ mod kinds;
 mod leaks;
 mod matrix;
 mod objects;
+mod packaging;
 mod refresh;
 mod rehearsal;
 mod root;

@@ -65,3 +65,20 @@ pub fn sops(entries: &[(&str, &str)]) -> String {
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
     proxops_secrets::Document::create("secrets.sops.yaml", std::slice::from_ref(&key.1), &tree, now).unwrap()
 }
+
+/// A program that some tests need: named by this variable, or on the path. `None`, and lines that nobody overlooks,
+/// where it is missing.
+pub fn tool(variable: &str, name: &str, untested: &str) -> Option<std::path::PathBuf> {
+    let given = std::env::var_os(variable).map(std::path::PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = std::env::split_paths(&path).map(|folder| folder.join(name));
+    let found = given.into_iter().chain(usual).find(|program| program.is_file());
+    if found.is_none() {
+        eprintln!("==================================================================================");
+        eprintln!(
+            "SKIPPED: no {name} here, so {untested} NOT tested. Install it, or name one in {variable}."
+        );
+        eprintln!("==================================================================================");
+    }
+    found
+}

@@ -34,6 +34,18 @@ impl Look {
     }
 }
 
+impl Look {
+    /// Whether so many columns of a branch fit.
+    fn fits(self, columns: usize) -> bool {
+        self.width.is_none_or(|width| columns + TRUNK <= width)
+    }
+}
+
+/// Columns of the tree before a branch's own text.
+const TRUNK: usize = 3;
+/// Text is never squeezed into less.
+const NARROWEST: usize = 20;
+
 /// Columns of the terminal.
 fn columns() -> Option<usize> {
     comfy_table::Table::new().width().map(usize::from).filter(|columns| *columns >= 20)
@@ -50,10 +62,11 @@ fn plan_text(plans: &[ClusterPlan], look: Look) -> anyhow::Result<String> {
 
 /// `apply`: what failed or was not done, then the counts; each action was a progress line already.
 pub fn apply(plans: &[ClusterPlan], color: Color) -> anyhow::Result<()> {
-    let paint = Paint::new(color);
+    let look = Look::of_stdout(color);
+    let paint = look.paint;
     let mut out = String::new();
     for plan in plans {
-        header(&mut out, plan, paint)?;
+        header(&mut out, plan, look)?;
         for action in &plan.actions {
             let Some(ended) = &action.ended else { continue };
             let word = match ended.result {
@@ -64,13 +77,13 @@ pub fn apply(plans: &[ClusterPlan], color: Color) -> anyhow::Result<()> {
             };
             writeln!(out, "  {word} {}", printable(&title(action)))?;
             if let Some(error) = &ended.error {
-                block(&mut out, "      ", error)?;
+                block(&mut out, "      ", error, look)?;
             }
             for warning in &ended.warnings {
-                block(&mut out, "      warning: ", warning)?;
+                block(&mut out, "      warning: ", warning, look)?;
             }
         }
-        for finding in findings(plan, paint)? {
+        for finding in findings(plan, look)? {
             for line in finding.lines() {
                 writeln!(out, "  {line}")?;
             }
@@ -99,12 +112,12 @@ pub fn apply(plans: &[ClusterPlan], color: Color) -> anyhow::Result<()> {
 
 /// One cluster as a tree: each action and each finding is a branch.
 fn cluster(out: &mut String, plan: &ClusterPlan, look: Look) -> anyhow::Result<()> {
-    header(out, plan, look.paint)?;
+    header(out, plan, look)?;
     let mut branches: Vec<String> = Vec::new();
     for a in &plan.actions {
         branches.push(action(a, look)?);
     }
-    branches.extend(findings(plan, look.paint)?);
+    branches.extend(findings(plan, look)?);
     let (fork, last, trunk) =
         if look.boxes { ("├─ ", "└─ ", "│  ") } else { ("|- ", "`- ", "|  ") };
     for (i, branch) in branches.iter().enumerate() {
@@ -138,18 +151,21 @@ fn action(action: &Action, look: Look) -> anyhow::Result<String> {
         Verb::Start | Verb::Stop => format!("{} {line}", paint.yellow(">")),
         _ => paint.yellow(&format!("~ {line}")),
     };
-    let disruptive = if action.disruptive && action.verb != Verb::Delete {
-        paint.red("  (disruptive: the guest is stopped or restarted)")
+    const DISRUPTIVE: &str = "(disruptive: the guest is stopped or restarted)";
+    if !action.disruptive || action.verb == Verb::Delete {
+        writeln!(out, "{head}")?;
+    } else if look.fits(2 + line.chars().count() + 2 + DISRUPTIVE.len()) {
+        writeln!(out, "{head}  {}", paint.red(DISRUPTIVE))?;
     } else {
-        String::new()
-    };
-    writeln!(out, "{head}{disruptive}")?;
-    block(&mut out, "    ", &action.reason)?;
+        writeln!(out, "{head}\n    {}", paint.red("(disruptive)"))?;
+    }
+    block(&mut out, "    ", &action.reason, look)?;
     fields(&mut out, &action.changes, look)?;
     Ok(out)
 }
 
-fn header(out: &mut String, plan: &ClusterPlan, paint: Paint) -> anyhow::Result<()> {
+fn header(out: &mut String, plan: &ClusterPlan, look: Look) -> anyhow::Result<()> {
+    let paint = look.paint;
     let mut about = Vec::new();
     if let Some(commit) = &plan.commit {
         let short: String = commit.chars().take(10).collect();
@@ -162,7 +178,7 @@ fn header(out: &mut String, plan: &ClusterPlan, paint: Paint) -> anyhow::Result<
     writeln!(out, "{}{}", paint.bold(&format!("cluster {}", printable(&plan.cluster))), paint.dim(&about))?;
     if let Some(error) = &plan.error {
         writeln!(out, "  {}", paint.red("aborted:"))?;
-        block(out, "    ", error)?;
+        block(out, "    ", error, look)?;
     }
     Ok(())
 }
@@ -205,12 +221,16 @@ fn fields(out: &mut String, changes: &[Change], look: Look) -> anyhow::Result<()
             + 2
             + field.chars().count();
         let values = format!("{}{} -> {}", paint.red(was), pad(was, from), paint.green(is));
-        if look.width.is_some_and(|width| line > width.saturating_sub(3)) {
-            // A narrow terminal gets one part a line.
-            writeln!(out, "    {key}  {}", paint.dim(field))?;
+        if look.fits(line) {
+            writeln!(out, "    {key}{}  {values}{}  {}", pad(key, keys), pad(is, to), paint.dim(field))?;
+            continue;
+        }
+        // A narrow terminal gets one part a line.
+        writeln!(out, "    {key}  {}", paint.dim(field))?;
+        if look.fits(6 + was.chars().count() + 4 + is.chars().count()) {
             writeln!(out, "      {} -> {}", paint.red(was), paint.green(is))?;
         } else {
-            writeln!(out, "    {key}{}  {values}{}  {}", pad(key, keys), pad(is, to), paint.dim(field))?;
+            writeln!(out, "      {}\n      -> {}", paint.red(was), paint.green(is))?;
         }
     }
     Ok(())
@@ -227,7 +247,8 @@ fn short(value: &str) -> String {
 }
 
 /// Everything besides the actions, one text each.
-fn findings(plan: &ClusterPlan, paint: Paint) -> anyhow::Result<Vec<String>> {
+fn findings(plan: &ClusterPlan, look: Look) -> anyhow::Result<Vec<String>> {
+    let paint = look.paint;
     let mut all = Vec::new();
     for a in &plan.anomalies {
         let mut out = String::new();
@@ -238,9 +259,9 @@ fn findings(plan: &ClusterPlan, paint: Paint) -> anyhow::Result<Vec<String>> {
         };
         let vmid = a.vmid.map(|v| format!(" (vmid {v})")).unwrap_or_default();
         writeln!(out, "! {word} {}{vmid} [{}]", printable(&format!("{}/{}", a.kind, a.name)), a.code)?;
-        block(&mut out, "    ", &a.message)?;
+        block(&mut out, "    ", &a.message, look)?;
         if let Some(help) = &a.help {
-            block(&mut out, "    help: ", help)?;
+            block(&mut out, "    help: ", help, look)?;
         }
         all.push(out);
     }
@@ -250,32 +271,62 @@ fn findings(plan: &ClusterPlan, paint: Paint) -> anyhow::Result<Vec<String>> {
             let mut out = String::new();
             let vmid = n.vmid.map(|v| format!(" (vmid {v})")).unwrap_or_default();
             writeln!(out, "? {} {}{vmid}", paint.yellow(word), printable(&format!("{}/{}", n.kind, n.name)))?;
-            block(&mut out, "    ", &n.why)?;
+            block(&mut out, "    ", &n.why, look)?;
             all.push(out);
         }
     }
     for p in &plan.pending {
         let value = |v: &Option<String>| v.as_ref().map_or_else(|| "(not set)".to_owned(), |v| short(v));
-        let line = format!(
-            "{}/{}: {} is {} until the guest restarts, then {}",
-            p.kind,
-            p.name,
+        let id = printable(&format!("{}/{}", p.kind, p.name));
+        let what = format!(
+            "{} is {} until the guest restarts, then {}",
             p.key,
             value(&p.current),
             value(&p.pending)
         );
-        all.push(format!(". {} {}\n", paint.yellow("pending"), printable(&line)));
+        let mut out = format!(". {} {id}: {}\n", paint.yellow("pending"), printable(&what));
+        if !look.fits(". pending : ".len() + id.chars().count() + what.chars().count()) {
+            out = format!(". {} {id}\n", paint.yellow("pending"));
+            block(&mut out, "    ", &what, look)?;
+        }
+        all.push(out);
     }
     Ok(all)
 }
 
-/// A text of one or more lines, each indented.
-fn block(out: &mut String, indent: &str, text: &str) -> anyhow::Result<()> {
-    for (i, line) in printable(text.trim_end()).lines().enumerate() {
+/// A text of one or more lines, each indented; a terminal's lines end between words.
+fn block(out: &mut String, indent: &str, text: &str, look: Look) -> anyhow::Result<()> {
+    let width = look.width.map(|width| width.saturating_sub(TRUNK + indent.len()).max(NARROWEST));
+    let text = printable(text.trim_end());
+    let lines = text.lines().flat_map(|line| wrapped(line, width));
+    for (i, line) in lines.enumerate() {
         let lead = if i == 0 { indent.to_owned() } else { " ".repeat(indent.len()) };
         writeln!(out, "{lead}{line}")?;
     }
     Ok(())
+}
+
+/// A line in pieces of this many columns; a longer word stays whole.
+fn wrapped(line: &str, width: Option<usize>) -> Vec<&str> {
+    let Some(width) = width else { return vec![line] };
+    let (mut pieces, mut rest) = (Vec::new(), line);
+    while rest.chars().count() > width {
+        // The last blank that leaves a piece that fits, else the first one.
+        let fits = rest.char_indices().nth(width).map_or(rest.len(), |(at, _)| at);
+        let (head, tail) = rest.split_at(fits);
+        let end = match tail.starts_with(' ') {
+            true => Some(fits),
+            false => head.rfind(' ').filter(|at| *at > 0).or(tail.find(' ').map(|at| fits + at)),
+        };
+        let Some(end) = end else { break };
+        let (piece, after) = rest.split_at(end);
+        pieces.push(piece.trim_end());
+        rest = after.trim_start();
+    }
+    if !rest.is_empty() || pieces.is_empty() {
+        pieces.push(rest);
+    }
+    pieces
 }
 
 fn summary(plans: &[ClusterPlan], paint: Paint) -> String {
@@ -430,6 +481,52 @@ Plan: 1 to create, 1 to update, 1 to delete, 1 anomaly.
         assert!(text.contains("│      memory  /spec/memory\n│        8192 -> 2048\n"), "{text}");
         let long = text.lines().filter(|l| l.contains("->")).map(|l| l.chars().count()).max();
         assert!(long <= Some(50), "{text}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_its_prose_between_the_words_and_beside_the_trunk() {
+        let mut plans = plans();
+        let plan = &mut plans[0];
+        plan.anomalies[0].message =
+            "vmid 9000 is a guest that carries no owner tag and so is not touched".into();
+        plan.actions[1].disruptive = true;
+        plan.pending = vec![proxops_model::plan::Pending {
+            kind: "VM".to_owned(),
+            name: "web".to_owned(),
+            node: None,
+            vmid: Some(100),
+            key: "memory".to_owned(),
+            current: Some("2048".to_owned()),
+            pending: Some("4096".to_owned()),
+        }];
+        let text = plan_text(&plans, look(true, Color::Never, Some(40))).unwrap();
+        let wanted = "\
+├─ ! anomaly VM/db (vmid 9000) [foreign]
+│      vmid 9000 is a guest that carries
+│      no owner tag and so is not touched
+│      help: take another vmid
+└─ . pending VM/web
+       memory is 2048 until the guest
+       restarts, then 4096
+";
+        assert!(text.contains(wanted), "{text}");
+        assert!(text.contains("│      (disruptive)\n"), "{text}");
+        let wide = text.lines().find(|line| line.chars().count() > 40 && !line.starts_with("Plan:"));
+        assert_eq!(wide, None, "{text}");
+        // A pipe gets whole lines.
+        let piped = plan_text(&plans, look(true, Color::Never, None)).unwrap();
+        assert!(piped.contains("that carries no owner tag and so is not touched\n"), "{piped}");
+        assert!(piped.contains(". pending VM/web: memory is 2048 until the guest restarts, then 4096\n"));
+    }
+
+    #[test]
+    fn a_line_is_cut_between_words_and_a_long_word_stays_whole() {
+        assert_eq!(wrapped("one two three", Some(7)), ["one two", "three"]);
+        assert_eq!(wrapped("one two three", Some(6)), ["one", "two", "three"]);
+        assert_eq!(wrapped("/a/very/long/path and more", Some(8)), ["/a/very/long/path", "and more"]);
+        assert_eq!(wrapped("größer äöü", Some(6)), ["größer", "äöü"]);
+        assert_eq!(wrapped("", Some(6)), [""]);
+        assert_eq!(wrapped("one two three", None), ["one two three"]);
     }
 
     #[test]

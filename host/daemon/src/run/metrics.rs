@@ -48,6 +48,10 @@ impl Metrics {
             (ClusterState::Ok, _) => "failed",
         };
         let mut counts = self.lock();
+        // A rate needs a counter's zero before its first one.
+        for known in ["ok", "failed", "aborted"] {
+            counts.cycles.entry((cluster.to_owned(), known)).or_default();
+        }
         *counts.cycles.entry((cluster.to_owned(), result)).or_default() += 1;
         let took = Duration::from_millis(record.duration_ms);
         counts.durations.entry(cluster.to_owned()).or_default().add(took);
@@ -69,7 +73,7 @@ impl Metrics {
         *self.lock().http.entry(status).or_default() += 1;
     }
 
-    /// The operator's webhook was called.
+    /// The operator's webhook or the git server was called.
     pub(crate) fn notified(&self, event: &'static str, result: &'static str) {
         *self.lock().notified.entry((event, result)).or_default() += 1;
     }
@@ -125,7 +129,11 @@ impl Metrics {
         for (status, n) in &counts.http {
             page.line("proxops_http_responses_total", &[("code", &status.to_string())], *n as f64);
         }
-        page.family("proxops_notifications_total", "counter", "Calls of notify.url, by event and result.");
+        page.family(
+            "proxops_notifications_total",
+            "counter",
+            "Calls of notify.url and commit-status.url, by event and result.",
+        );
         for ((event, result), n) in &counts.notified {
             page.line("proxops_notifications_total", &[("event", event), ("result", result)], *n as f64);
         }

@@ -5,6 +5,8 @@
 //! whole ([`Daemon::process`]), and the board that they write on.
 
 mod board;
+mod courier;
+mod forge;
 mod metrics;
 mod notify;
 mod pause;
@@ -71,7 +73,7 @@ pub struct Daemon {
     seen: stamp::Seen,
     asks: watch::Sender<u64>,
     round: watch::Sender<Round>,
-    notifier: notify::Notifier,
+    notifier: Arc<notify::Notifier>,
     stop: Cancel,
 }
 
@@ -88,7 +90,7 @@ impl Daemon {
     ) -> anyhow::Result<Arc<Self>> {
         let settings = process.repository.settings.clone();
         let metrics = Arc::<Metrics>::default();
-        let notifier = notify::Notifier::new(&settings.serve, Arc::clone(&metrics))?;
+        let notifier = Arc::new(notify::Notifier::new(&settings.serve, &metrics)?);
         Ok(Arc::new(Self {
             board: Arc::default(),
             metrics,
@@ -124,7 +126,8 @@ impl Daemon {
         // The one line that a start prints, so that a port of 0 can be used.
         eprintln!("listening on {address}");
         let served = tokio::spawn(server.serve(self.stop.clone()));
-        let told = tokio::spawn(self.notifier.clone().deliver(self.stop.clone()));
+        let (notifier, stop) = (Arc::clone(&self.notifier), self.stop.clone());
+        let told = tokio::spawn(async move { notifier.deliver(&stop).await });
         let alive = tokio::spawn(Arc::clone(self).watchdog());
         systemd::notify("READY=1");
         let left = self.supervise().await;

@@ -1,23 +1,17 @@
 //! Tells the operator's own address (`notify.url`) what changed for the worse, and when it is well again.
 
 use super::board::Found;
+use super::courier::{Courier, Letter};
+use super::forge::Statuses;
 use super::metrics::Metrics;
-use crate::client;
 use jiff::Timestamp;
 use proxops_exec::Cancel;
+use proxops_model::Severity;
 use proxops_model::plan::{Anomaly, ClusterState, Outcome};
-use proxops_model::{Severity, text::printable};
-use proxops_repo::{SecretSetting, Serve};
+use proxops_repo::Serve;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use tokio::sync::mpsc;
-
-/// Messages that wait for an address that does not answer; more are dropped, and counted.
-const WAITING: usize = 200;
-/// Tries of one message.
-const TRIES: u32 = 4;
+use std::sync::Arc;
 
 /// One message: `proxops.notify/v1`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -38,104 +32,63 @@ pub(crate) struct Message {
     help: Option<String>,
 }
 
-/// Compares what a cluster was with what it is, and sends what is new. Clones share one queue.
-#[derive(Clone)]
+/// Compares what a cluster was with what it is, and tells what is new: the operator's address, and the git server.
 pub(crate) struct Notifier {
-    queue: Option<mpsc::Sender<Message>>,
-    inbox: Arc<Mutex<Option<mpsc::Receiver<Message>>>>,
-    target: Arc<Option<Target>>,
-    metrics: Arc<Metrics>,
-}
-
-struct Target {
-    url: String,
-    token: Option<SecretSetting>,
-    http: reqwest::Client,
+    news: Option<(String, Courier)>,
+    statuses: Option<Statuses>,
 }
 
 impl Notifier {
-    /// Without an address it does nothing.
-    pub(crate) fn new(serve: &Serve, metrics: Arc<Metrics>) -> anyhow::Result<Self> {
-        let Some(url) = serve.notify_url.clone() else {
-            return Ok(Self { queue: None, inbox: Arc::default(), target: Arc::default(), metrics });
+    /// Without addresses it does nothing.
+    ///
+    /// # Errors
+    /// A file of authorities can't be used.
+    pub(crate) fn new(serve: &Serve, metrics: &Arc<Metrics>) -> anyhow::Result<Self> {
+        let news = match serve.notify_url.clone() {
+            None => None,
+            Some(url) => {
+                let (token, ca) = (serve.notify_token.clone(), serve.notify_ca.as_deref());
+                Some((url, Courier::new("notify.url", token, ca, metrics)?))
+            }
         };
-        let http = client::http_client(serve.notify_ca.as_deref(), Duration::from_secs(10))?;
-        let (queue, inbox) = mpsc::channel(WAITING);
-        let target = Target { url, token: serve.notify_token.clone(), http };
-        Ok(Self {
-            queue: Some(queue),
-            inbox: Arc::new(Mutex::new(Some(inbox))),
-            target: Arc::new(Some(target)),
-            metrics,
-        })
+        let statuses = match &serve.commit_status {
+            None => None,
+            Some(to) => {
+                let courier =
+                    Courier::new("commit-status.url", to.token.clone(), to.ca_file.as_deref(), metrics)?;
+                Some(Statuses::new(to.forge, to.url.clone(), courier))
+            }
+        };
+        Ok(Self { news, statuses })
     }
 
-    /// Sends what is new in a cluster. Never waits.
+    /// Tells what is new in a cluster. Never waits.
     pub(crate) fn compare(&self, cluster: &str, before: Option<&Found>, now: &Found) {
-        let Some(queue) = &self.queue else { return };
-        for message in news(cluster, before, now) {
-            let event = message.event;
-            if queue.try_send(message).is_err() {
-                self.metrics.notified(event, "dropped");
-            }
-        }
-    }
-
-    /// Sends the queue until the stop.
-    pub(crate) async fn deliver(self, stop: Cancel) {
-        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (Some(mut inbox), Some(target)) = (inbox, self.target.as_ref()) else { return };
-        loop {
-            let message = tokio::select! {
-                message = inbox.recv() => message,
-                () = stop.cancelled() => return,
-            };
-            let Some(message) = message else { return };
-            let sent = tokio::select! {
-                sent = target.send(&message) => sent,
-                () = stop.cancelled() => return,
-            };
-            let result = match sent {
-                Ok(()) => "ok",
-                Err(why) => {
-                    tracing::warn!("a notification was not taken: {}", printable(&why));
-                    "failed"
+        if let Some((url, courier)) = &self.news {
+            for message in news(cluster, before, now) {
+                if let Ok(body) = serde_json::to_string(&message) {
+                    courier.take(Letter { event: message.event, url: url.clone(), body });
                 }
-            };
-            self.metrics.notified(message.event, result);
-        }
-    }
-}
-
-impl Target {
-    async fn send(&self, message: &Message) -> Result<(), String> {
-        let mut pause = Duration::from_secs(1);
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let why = match self.once(message).await {
-                Ok(()) => return Ok(()),
-                Err(why) => why,
-            };
-            if tries == TRIES {
-                return Err(why);
             }
-            tokio::time::sleep(pause).await;
-            pause *= 3;
+        }
+        if let Some(statuses) = &self.statuses {
+            statuses.tell(cluster, now);
         }
     }
 
-    async fn once(&self, message: &Message) -> Result<(), String> {
-        let mut request = self.http.post(&self.url).json(message);
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(token.read()?.expose());
-        }
-        // The address may hold a secret part.
-        let answer = request.send().await.map_err(|error| error.without_url().to_string())?;
-        match answer.status() {
-            status if status.is_success() => Ok(()),
-            status => Err(format!("notify.url answered {status}")),
-        }
+    /// Delivers until the stop.
+    pub(crate) async fn deliver(&self, stop: &Cancel) {
+        let news = async {
+            if let Some((_, courier)) = &self.news {
+                courier.carry(stop).await;
+            }
+        };
+        let statuses = async {
+            if let Some(statuses) = &self.statuses {
+                statuses.courier().carry(stop).await;
+            }
+        };
+        tokio::join!(news, statuses);
     }
 }
 

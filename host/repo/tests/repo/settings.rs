@@ -211,6 +211,20 @@ notify: {url: 'https://chat.example.org/hooks/1', token: n0tify}
 }
 
 #[test]
+fn the_address_of_the_commit_status_is_read_and_its_token_may_come_from_the_environment() {
+    use proxops_repo::Forge;
+    let text = "commit-status: {server: forgejo, url: 'https://git.example.org/api/v1/repos/acme/estate/'}\n";
+    let tree = Tree::lab().with("proxops.yaml", text);
+    let status = tree.load().settings.serve.commit_status.unwrap();
+    assert_eq!((status.forge, status.token), (Forge::Gitea, None));
+    assert_eq!(status.url, "https://git.example.org/api/v1/repos/acme/estate");
+    let tree = tree.var("PROXOPS_COMMIT_STATUS_TOKEN", "st4tus");
+    let status = tree.load().settings.serve.commit_status.unwrap();
+    assert_eq!(status.token.unwrap().read().unwrap().expose(), "st4tus");
+    assert_eq!(Tree::lab().load().settings.serve.commit_status, None);
+}
+
+#[test]
 fn mistakes_in_the_daemons_settings_are_told_with_their_place() {
     let code = |text: &str| {
         let found = Tree::lab().with("proxops.yaml", text).load().diagnostics;
@@ -222,6 +236,16 @@ fn mistakes_in_the_daemons_settings_are_told_with_their_place() {
     assert_eq!(code("notify: {url: 'https://u:p@chat.example.org/x'}"), "secret-in-url /notify/url");
     assert_eq!(code("http: {tokn: a}"), "unknown-field /http/tokn");
     assert_eq!(code("notify: {url: 'http://127.0.0.1:1/x'}"), "");
+    assert_eq!(code("commit-status: {server: github}"), "missing-field /commit-status");
+    assert_eq!(code("commit-status: {url: 'https://a.example.org/x'}"), "missing-field /commit-status");
+    assert_eq!(
+        code("commit-status: {server: svn, url: 'https://a.example.org/x'}"),
+        "invalid-value /commit-status/server"
+    );
+    assert_eq!(
+        code("commit-status: {server: gitea, url: 'http://a.example.org/x'}"),
+        "invalid-value /commit-status/url"
+    );
 }
 
 #[test]

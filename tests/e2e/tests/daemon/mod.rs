@@ -7,6 +7,8 @@ mod isolation;
 mod loops;
 mod page;
 mod pushes;
+mod source;
+mod told;
 
 use crate::support::vm;
 use proxops_e2e::{Bench, CLUSTER};

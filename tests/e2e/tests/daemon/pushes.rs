@@ -18,7 +18,7 @@ fn with_webhook() -> Bench {
     bench
 }
 
-fn signature(secret: &str, body: &[u8]) -> String {
+pub(super) fn signature(secret: &str, body: &[u8]) -> String {
     let mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap().chain_update(body);
     hex::encode(mac.finalize().into_bytes())
 }

@@ -110,8 +110,8 @@ fn table(clusters: &BTreeMap<String, ClusterBoard>) -> Markup {
                             th scope="row" data-label="Cluster" { a href=(parts::cluster_link(name)) { (printable(name)) } }
                             td data-label="State" { (verdict(c)) @if let Some(error) = c.cycles.front().and_then(|c| c.error.as_ref()) { div.error { (printable(first_line(error))) } } }
                             td data-label="Now" { (now(c)) }
-                            td data-label="Last cycle" { @if let Some(cycle) = c.cycles.front() { (parts::time(&cycle.ended_at)) ", " (parts::took(cycle.duration_ms)) } @else { "none yet" } }
-                            td data-label="Commit" { code { (parts::short(c.found.as_ref().and_then(|f| f.plan.commit.as_deref()))) } }
+                            td.tight data-label="Last cycle" { @if let Some(cycle) = c.cycles.front() { (parts::time(&cycle.ended_at)) ", " (parts::took(cycle.duration_ms)) } @else { "none yet" } }
+                            td.tight data-label="Commit" { code { (parts::short(c.found.as_ref().and_then(|f| f.plan.commit.as_deref()))) } }
                         }
                     }
                 }

@@ -101,9 +101,9 @@ pub(super) fn objects(filter: &Filter, all: &[(String, ObjectStatus)], with_clus
                                     a href=(object_link(cluster, &o.kind, &o.name, o.vmid)) { span.kind { (printable(&o.kind)) } (printable(&o.name)) }
                                 }
                                 @if with_cluster { td data-label="Cluster" { a href=(cluster_link(cluster)) { (printable(cluster)) } } }
-                                td data-label="Where" { (where_is(o.node.as_deref(), o.vmid)) }
+                                td.tight data-label="Where" { (where_is(o.node.as_deref(), o.vmid)) }
                                 td.why data-label="Why" { (printable(o.reason.as_deref().unwrap_or(""))) }
-                                td data-label="Last action" {
+                                td.tight data-label="Last action" {
                                     @if let Some(action) = &o.last_action { (printable(action)) " " }
                                     @if let Some(at) = o.updated_at.as_ref().and_then(|at| at.parse::<Timestamp>().ok()) { (time(&at)) }
                                     @if let Some(error) = &o.last_error { div.error { (printable(error)) } }
