@@ -22,6 +22,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("kinds/sdk/src/report.rs", include_str!("../../../../../kinds/sdk/src/report.rs")),
     ("kinds/sdk/src/schema.rs", include_str!("../../../../../kinds/sdk/src/schema.rs")),
     ("kinds/sdk/src/size.rs", include_str!("../../../../../kinds/sdk/src/size.rs")),
+    ("kinds/sdk/src/sound.rs", include_str!("../../../../../kinds/sdk/src/sound.rs")),
     ("kinds/sdk/src/tags.rs", include_str!("../../../../../kinds/sdk/src/tags.rs")),
     ("kinds/sdk/src/text.rs", include_str!("../../../../../kinds/sdk/src/text.rs")),
 ];
