@@ -218,12 +218,17 @@ impl Client {
             });
         silence.offline = if offline { silence.offline.or_else(|| Some(Instant::now())) } else { None };
         let node = &upid.node;
-        if silence.offline.is_some_and(|since| over || since.elapsed() >= OFFLINE.min(timeout / 8)) {
-            return Some(format!("node {node} is offline"));
-        }
         let time = silence.since.elapsed();
-        (over || time >= SILENT.min(timeout / 2))
-            .then(|| format!("node {node} could not be asked for {} s, last: {error}", time.as_secs()))
+        let silent = over || time >= SILENT.min(timeout / 2);
+        match silence.offline {
+            Some(since) if silent || since.elapsed() >= OFFLINE.min(timeout / 8) => {
+                Some(format!("node {node} is offline"))
+            }
+            None if silent => {
+                Some(format!("node {node} could not be asked for {} s, last: {error}", time.as_secs()))
+            }
+            _ => None,
+        }
     }
 
     async fn task_end(&self, upid: &Upid, text: &str) -> TaskEnd {

@@ -257,7 +257,7 @@ fn live_through(day: &Day, wanted: &BTreeMap<String, String>) -> Result<u32, Str
     if day.root {
         bench = bench.as_root();
     }
-    bench.configure(&["reconcile: {task-timeout: 8s}"]);
+    bench.configure(&["reconcile: {task-timeout: 30s}"]);
     estate::declare(&mut bench);
     let before = bench.world().clone();
     bench.sim().apply(faults(&day.faults));
