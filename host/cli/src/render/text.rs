@@ -503,7 +503,8 @@ Plan: 1 to create, 1 to update, 1 to delete, 1 anomaly.
         let wanted = "\
 ├─ ! anomaly VM/db (vmid 9000) [foreign]
 │      vmid 9000 is a guest that carries
-│      no owner tag and so is not touched
+│      no owner tag and so is not
+│      touched
 │      help: take another vmid
 └─ . pending VM/web
        memory is 2048 until the guest
