@@ -106,8 +106,8 @@ fn a_component_of_1_0_0_runs_in_this_host() {
     });
     let context = Context { owner_tag: "proxops".to_owned(), ..Context::default() };
     let report = pool.drift(&manifest(), &live, &context).unwrap();
-    let [KindStep::Call(call)] = report.steps.as_slice() else { panic!("{:?}", report.steps) };
-    let sent: Vec<_> = call.set.iter().map(|p| (p.key.as_str(), &p.value)).collect();
+    let [KindStep::Call { set, .. }] = report.steps.as_slice() else { panic!("{:?}", report.steps) };
+    let sent: Vec<_> = set.iter().map(|p| (p.key.as_str(), &p.value)).collect();
     assert_eq!(sent, [("storage", &ParamValue::Text("nfs".to_owned()))]);
 }
 
