@@ -147,9 +147,6 @@ impl Kind for Pool {
                 "`comment` must not end with blanks or hold a marker",
             );
         }
-        if report.is_broken("/spec/pool") {
-            return None;
-        }
         let mut out = Validated::new(Identity::object_id(&m.spec.pool));
         for (i, guest) in m.spec.guests.iter().enumerate() {
             let at = format!("/spec/guests/{i}");
@@ -171,7 +168,8 @@ impl Kind for Pool {
             }
         }
         out.attributes = vec![("pool".to_owned(), m.spec.pool.clone())];
-        Some(out)
+        // A wrong id is none; the mistakes in other fields are told all the same.
+        is_pool(&m.spec.pool).then_some(out)
     }
 
     fn create(m: &Resource<PoolSpec>, context: &Context) -> Result<Creation, Refusal> {
@@ -277,7 +275,8 @@ mod tests {
     fn a_wrong_id_or_guest_is_named_at_its_place() {
         let wrong = kind::validate::<Pool>(&manifest(json!({"pool": "a//b", "guests": ["web"]})));
         let places: Vec<&str> = wrong.diagnostics.iter().map(|d| d.at.as_str()).collect();
-        assert_eq!(places, ["/spec/pool"]);
+        assert_eq!(places, ["/spec/guests/0", "/spec/pool"]);
+        assert_eq!(wrong.validated, None);
         let wrong = kind::validate::<Pool>(&manifest(json!({"pool": "a/b", "guests": ["web"]})));
         let places: Vec<&str> = wrong.diagnostics.iter().map(|d| d.at.as_str()).collect();
         assert_eq!(places, ["/spec/guests/0"]);

@@ -226,7 +226,11 @@ fn fields(out: &mut String, changes: &[Change], look: Look) -> anyhow::Result<()
             continue;
         }
         // A narrow terminal gets one part a line.
-        writeln!(out, "    {key}  {}", paint.dim(field))?;
+        if look.fits(4 + key.chars().count() + 2 + field.chars().count()) {
+            writeln!(out, "    {key}  {}", paint.dim(field))?;
+        } else {
+            writeln!(out, "    {key}\n      {}", paint.dim(field))?;
+        }
         if look.fits(6 + was.chars().count() + 4 + is.chars().count()) {
             writeln!(out, "      {} -> {}", paint.red(was), paint.green(is))?;
         } else {
