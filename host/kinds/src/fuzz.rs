@@ -194,6 +194,50 @@ impl Dice {
         }
     }
 
+    /// An honest answer for the target, but for one part or none.
+    fn near_validation(&mut self, target: &Target) -> wit::Validation {
+        let mut near = self.validation();
+        if !self.one_in(4) {
+            near.ext.clear();
+            near.diagnostics.clear();
+        }
+        let Some(v) = &mut near.validated else { return near };
+        v.ext.clear();
+        v.identity = match target {
+            Target::Guest { .. } => {
+                let node = "pve01".to_owned();
+                wit::Identity::Guest(wit::GuestId { node, vmid: 100, name: None, ext: Vec::new() })
+            }
+            Target::Artifact { .. } => wit::Identity::Artifact(vec![wit::PlacementResult {
+                node: "pve01".to_owned(),
+                storage: "local".to_owned(),
+                filename: "a.iso".to_owned(),
+                ext: Vec::new(),
+            }]),
+            Target::Object(_) => {
+                let id = "web".to_owned();
+                wit::Identity::Object(wit::ObjectIdResult { id, vars: Vec::new(), ext: Vec::new() })
+            }
+        };
+        if !matches!(target, Target::Guest { .. }) {
+            v.power = None;
+        }
+        let kept = self.below(12);
+        let clear: [(usize, &mut dyn FnMut()); 5] = [
+            (1, &mut || v.references.clear()),
+            (2, &mut || v.secrets.clear()),
+            (3, &mut || v.storages.clear()),
+            (4, &mut || v.attributes.clear()),
+            (5, &mut || v.incomplete.clear()),
+        ];
+        for (part, clear) in clear {
+            if part != kept {
+                clear();
+            }
+        }
+        near
+    }
+
     fn param(&mut self) -> wit::Param {
         let key =
             self.of(&["comment", "tags", "memory", "cipassword", "delete", "vms", "rename", "poolid", "env"]);
@@ -474,7 +518,8 @@ fn random_answers_never_panic_and_what_is_accepted_keeps_the_rules() {
         if dice.one_in(5) {
             target = Target::Guest { guest_type: proxops_model::kind::GuestType::Qemu, template: false };
         }
-        let validation = Lift::new(&manifest, &limits).validation(dice.validation(), &target);
+        let answer = if dice.one_in(2) { dice.near_validation(&target) } else { dice.validation() };
+        let validation = Lift::new(&manifest, &limits).validation(answer, &target);
         let validated = match validation {
             Ok(validation) => {
                 validations += 1;

@@ -8,8 +8,9 @@ use proxops_model::kind::{
     Context, KindSet, KindStep, Live, LiveObject, LiveValue, Manifest, ObjectId, ParamValue,
 };
 use std::collections::BTreeMap;
-use wasmtime::component::{Component, Linker, Val};
+use wasmtime::component::{Component, Linker, ResourceTable, Val};
 use wasmtime::{Engine, Store};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wit_parser::{Resolve, WorldId};
 
 const NOW: &str = include_str!("../../../../wit/kind.wit");
@@ -111,9 +112,22 @@ fn a_component_of_1_0_0_runs_in_this_host() {
     assert_eq!(sent, [("storage", &ParamValue::Text("nfs".to_owned()))]);
 }
 
+/// Rust's standard library imports WASI, whether it is called or not.
+#[derive(Default)]
+struct World {
+    wasi: WasiCtx,
+    table: ResourceTable,
+}
+
+impl WasiView for World {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
 /// A host of 1.1, reduced to what a component meets of it: names of that version, and more functions than 1.0 has.
 struct Later {
-    store: Store<()>,
+    store: Store<World>,
     api: wasmtime::component::Instance,
 }
 
@@ -121,6 +135,7 @@ impl Later {
     fn new() -> Self {
         let engine = Engine::default();
         let mut linker = Linker::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_sync(&mut linker).unwrap();
         linker.instance("proxops:kind/types@1.1.0").unwrap();
         let mut log = linker.instance("proxops:kind/log@1.1.0").unwrap();
         log.func_new("emit", |_, _, _, _| Ok(())).unwrap();
@@ -128,7 +143,7 @@ impl Later {
         let mut hints = linker.instance("proxops:kind/hints@1.1.0").unwrap();
         hints.func_new("hint", |_, _, _, _| Ok(())).unwrap();
         let component = Component::new(&engine, POOL).unwrap();
-        let mut store = Store::new(&engine, ());
+        let mut store = Store::new(&engine, World::default());
         let api = linker.instantiate(&mut store, &component).unwrap();
         Self { store, api }
     }
