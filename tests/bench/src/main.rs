@@ -4,7 +4,6 @@
 //! `bench` runs everything but the soak, `bench plan drift` only these parts, `bench soak` the soak. Exit code 1 if a bound is missed.
 
 mod adopt;
-mod compile;
 mod cycle;
 mod daemon;
 mod example;
@@ -22,8 +21,8 @@ use report::Row;
 use std::process::ExitCode;
 
 /// Parts, in the order of the table.
-const PARTS: [&str; 11] =
-    ["drift", "plan", "cycle", "adopt", "apply", "example", "memory", "compile", "kinds", SOAK, "daemon"];
+const PARTS: [&str; 10] =
+    ["drift", "plan", "cycle", "adopt", "apply", "example", "memory", "kinds", SOAK, "daemon"];
 /// How late a cluster answers: PVE reads and checks a guest's configuration in Perl, behind a proxy. A real one takes
 /// rather longer; the simulator takes a hundredth of it and shares both cores with what is measured.
 const PVE: std::time::Duration = std::time::Duration::from_millis(5);
@@ -81,8 +80,7 @@ async fn rows(part: &str) -> Result<Vec<Row>> {
         "example" => example::rows().await,
         "memory" => cycle::memory().await,
         "kinds" => kinds::rows(),
-        "daemon" => daemon::rows().await,
         SOAK => soak::rows().await,
-        _ => compile::rows(),
+        _ => daemon::rows().await,
     }
 }
