@@ -228,7 +228,7 @@ pub enum KindsCommand {
         /// What it is written in.
         #[arg(long, value_enum, default_value = "rust")]
         language: Language,
-        /// Where the folder kind-<name> is made.
+        /// Where the folder `kind-NAME` is made.
         #[arg(long, value_name = "DIR", default_value = ".")]
         dir: PathBuf,
     },
