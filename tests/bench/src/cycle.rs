@@ -17,7 +17,7 @@ const GUESTS: u32 = 1_000;
 /// Rows about a cycle of 1,000 guests that changes nothing.
 pub async fn no_op() -> Result<Vec<Row>> {
     let mut rows = no_op_at(Duration::ZERO, "answers at once").await?;
-    rows.extend(no_op_at(crate::PVE, "answers as late as PVE").await?);
+    rows.extend(no_op_at(crate::LATE, "answers after 5 ms").await?);
     Ok(rows)
 }
 
