@@ -309,6 +309,8 @@ impl Process {
     /// Takes over what kinds answered, and the compositions of clusters that are the same in both trees.
     fn inherit(&mut self, before: &Self) {
         self.answered = Arc::clone(&before.answered);
+        let here = |name: &String| self.repository.clusters.iter().any(|cluster| cluster.name == *name);
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| here(name));
         let known = before.composed.lock().unwrap_or_else(PoisonError::into_inner);
         let nodes = |cluster: &Cluster| cluster.config.as_ref().map(|config| config.nodes.clone());
         for now in &self.repository.clusters {

@@ -12,14 +12,6 @@ use proxops_pve::{Class, GuestConfig};
 use std::time::Instant;
 
 impl Guest {
-    /// PVE's command line tool for it.
-    pub(crate) fn tool(&self) -> &'static str {
-        match self.guest_type {
-            GuestType::Qemu => "qm",
-            GuestType::Lxc => "pct",
-        }
-    }
-
     /// Path segments of the guest itself, then `rest`.
     pub(crate) fn segments<'a>(&'a self, vmid: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
         let mut segments = vec!["nodes", self.node.as_str(), self.guest_type.as_str(), vmid];
@@ -400,7 +392,7 @@ pub(crate) fn locked(guest: &Guest, lock: &str) -> Stop {
     Stop::Deferred(format!(
         "{guest} is locked ({lock}): wait for the operation that holds the lock; if none is running, `{} unlock {}` on \
          {} removes it",
-        guest.tool(),
+        guest.guest_type.tool(),
         guest.vmid,
         guest.node
     ))

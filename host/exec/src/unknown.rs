@@ -120,7 +120,7 @@ impl Run<'_> {
     /// What to do about a guest whose making ended without an end.
     pub(crate) fn orphaned(&self, lock: &str) -> String {
         let Some(guest) = &self.guest else { return format!("it is locked ({lock})") };
-        let (tool, vmid, node) = (guest.tool(), guest.vmid, &guest.node);
+        let (tool, vmid, node) = (guest.guest_type.tool(), guest.vmid, &guest.node);
         format!(
             "{guest} is locked ({lock}) and no task works on it: what held the lock died, maybe half way. Look at its \
              disks in PVE. If none is missing, `{tool} unlock {vmid}` on {node}, and the next run goes on from there; \

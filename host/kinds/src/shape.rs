@@ -94,13 +94,10 @@ fn accept(shape: &Shape, exports: &[String]) -> Result<(), String> {
     let versions: Vec<&str> = exports.iter().filter_map(|e| e.strip_prefix(API)?.strip_prefix('@')).collect();
     if !versions.iter().any(|version| spoken(version)) {
         return Err(match versions.first() {
-            Some(version) if newer(version) => format!(
-                "it was built for version {} of the contract, this host speaks {CONTRACT}; a later proxops runs it, or build it against the wit/kind.wit of this version",
-                crate::check::quote(version)
-            ),
             Some(version) => format!(
-                "it was built for version {} of the contract, this host speaks {CONTRACT}; build it again against the wit/kind.wit of this version",
-                crate::check::quote(version)
+                "it was built for version {} of the contract, this host speaks {CONTRACT}; {} against the wit/kind.wit of this version",
+                crate::check::quote(version),
+                if newer(version) { "a later proxops runs it, or build it" } else { "build it again" }
             ),
             None => format!("it is a component, but not a kind: it does not export {API}@{CONTRACT}"),
         });

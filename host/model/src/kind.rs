@@ -47,6 +47,14 @@ impl GuestType {
             Self::Lxc => "lxc",
         }
     }
+    /// PVE's command line tool for it.
+    pub fn tool(self) -> &'static str {
+        match self {
+            Self::Qemu => "qm",
+            Self::Lxc => "pct",
+        }
+    }
+
     /// PVE's word in messages.
     pub fn noun(self) -> &'static str {
         match self {

@@ -379,7 +379,7 @@ impl Planner<'_> {
                  no task holds it any more",
                 fact.guest_type.noun(),
                 id.vmid,
-                if fact.guest_type == GuestType::Qemu { "qm" } else { "pct" },
+                fact.guest_type.tool(),
                 id.vmid,
                 fact.node
             )));

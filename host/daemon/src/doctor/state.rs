@@ -228,7 +228,7 @@ pub(super) async fn leftovers(
     for guest in ours {
         let Some(lock) = &guest.lock else { continue };
         locked = true;
-        let tool = if guest.guest_type == proxops_model::kind::GuestType::Qemu { "qm" } else { "pct" };
+        let tool = guest.guest_type.tool();
         let help = if busy.contains(&guest.vmid) {
             "its task is running: wait".to_owned()
         } else {
