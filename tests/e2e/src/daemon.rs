@@ -146,15 +146,13 @@ impl Daemon {
     /// A cluster of `/status`; `null` while it is not there.
     #[track_caller]
     pub fn cluster(&self, name: &str) -> Value {
-        let status = self.status();
-        let list = status["clusters"].as_array().unwrap();
-        list.iter().find(|c| c["cluster"] == name).cloned().unwrap_or_default()
+        named(&self.status(), name)
     }
 
     /// The same where the daemon may have no place for another connection.
     pub fn cluster_or_nothing(&self, name: &str) -> Value {
         let answer = self.get("/status");
-        if answer.status == 200 { self.cluster(name) } else { Value::Null }
+        if answer.status == 200 { named(&answer.json(), name) } else { Value::Null }
     }
 
     /// Waits until a cluster of `/status` is so.
