@@ -1,6 +1,7 @@
 //! One cycle of one cluster: compose, connect, load, plan, execute. The commands and the daemon's loop
 //! are thin around it.
 
+mod ahead;
 mod client;
 mod compose;
 mod connect;

@@ -1,6 +1,7 @@
-//! Reads the live facts of one cluster: one inventory, the guest lists of its nodes, then only what
+//! Reads the live facts of one cluster: its inventory and the guest lists of its nodes, and then only what
 //! the composition needs.
 
+use crate::ahead::{self, Ahead, List, PARALLEL, Wanted};
 use futures::stream::{self, StreamExt};
 use proxops_model::kind::{
     Context, GuestType, Identity, LiveGuest, LivePower, Placement, Presence, StorageInfo, Target,
@@ -9,14 +10,13 @@ use proxops_model::text;
 use proxops_plan::{ArtifactFact, GuestFact, GuestRead, Index, NodeState, World};
 use proxops_pve::{Class, Client, GuestRow, PveError};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Reads at once; the client has a bound of its own.
-const PARALLEL: usize = 16;
+use std::sync::Arc;
 
 /// Loads the world. `Err` = the inventory could not be read: the cycle of this cluster ends.
-pub async fn load(client: &Client, index: &Index, owner_tag: &str) -> Result<World, PveError> {
-    let mut world = survey(client, index, owner_tag).await?;
-    guest_reads(client, index, owner_tag, &mut world).await;
+pub async fn load(client: &Client, index: &Arc<Index>, owner_tag: &str) -> Result<World, PveError> {
+    let wanted = Wanted { index: Arc::clone(index), owner_tag: owner_tag.to_owned() };
+    let (mut world, reads) = look(client, index, owner_tag, Some(&wanted)).await?;
+    guest_reads(client, &wanted, reads, &mut world).await;
     artifacts(client, index, &mut world).await;
     let candidates = world
         .guests
@@ -36,8 +36,24 @@ pub async fn load(client: &Client, index: &Index, owner_tag: &str) -> Result<Wor
 /// What there is, without looking into any of it: version, tag style, nodes, storages, and every guest with its
 /// power. Of the index only name and allowlist count. `Err` = the inventory could not be read.
 pub async fn survey(client: &Client, index: &Index, owner_tag: &str) -> Result<World, PveError> {
-    let (version, tag_style, inventory) =
-        futures::join!(client.version(), client.options(), client.inventory());
+    Ok(look(client, index, owner_tag, None).await?.0)
+}
+
+type Reads = BTreeMap<u32, (GuestFact, Result<GuestRead, String>)>;
+
+/// The survey, and the wanted guests as they were when nodes' lists named them.
+async fn look(
+    client: &Client,
+    index: &Index,
+    owner_tag: &str,
+    wanted: Option<&Wanted>,
+) -> Result<(World, Reads), PveError> {
+    let (version, tag_style, inventory, ahead) = futures::join!(
+        client.version(),
+        client.options(),
+        client.inventory(),
+        ahead::read(client, index, wanted)
+    );
     let inventory = inventory?;
     let tag_style = tag_style?;
     let mut world = World {
@@ -57,8 +73,9 @@ pub async fn survey(client: &Client, index: &Index, owner_tag: &str) -> Result<W
             if node.online() { NodeState::Online } else { NodeState::Unreachable(node.status.clone()) };
         world.nodes.insert(node.name.clone(), state);
     }
-    node_lists(client, index, &inventory.guests, &mut world).await;
-    Ok(world)
+    let Ahead { lists, reads } = ahead;
+    node_lists(client, index, &inventory.guests, lists, &mut world).await;
+    Ok((world, reads))
 }
 
 fn storages(rows: &[proxops_pve::StorageRow]) -> Vec<StorageInfo> {
@@ -77,23 +94,24 @@ fn storages(rows: &[proxops_pve::StorageRow]) -> Vec<StorageInfo> {
 }
 
 /// Power, lock and template mark come from each node's own lists: the inventory lags (fact C2).
-async fn node_lists(client: &Client, index: &Index, rows: &[GuestRow], world: &mut World) {
-    let ask: Vec<(String, GuestType)> = world
+async fn node_lists(
+    client: &Client,
+    index: &Index,
+    rows: &[GuestRow],
+    mut lists: BTreeMap<List, Result<Vec<proxops_pve::GuestEntry>, PveError>>,
+    world: &mut World,
+) {
+    let due: BTreeSet<List> = world
         .nodes
         .iter()
         .filter(|(name, state)| index.allows(name) && **state == NodeState::Online)
         .flat_map(|(name, _)| [(name.clone(), GuestType::Qemu), (name.clone(), GuestType::Lxc)])
         .collect();
-    let lists: Vec<_> = stream::iter(ask)
-        .map(|(node, guest_type)| async move {
-            let list = client.guest_list(&node, guest_type).await;
-            (node, guest_type, list)
-        })
-        .buffered(PARALLEL)
-        .collect()
-        .await;
+    lists.retain(|list, _| due.contains(list));
+    let missing = due.into_iter().filter(|list| !lists.contains_key(list)).collect();
+    lists.extend(ahead::lists_and_guests(client, missing, None).await.lists);
     let mut listed = BTreeMap::new();
-    for (node, guest_type, list) in lists {
+    for ((node, guest_type), list) in lists {
         match list {
             Ok(entries) => {
                 for entry in entries {
@@ -125,19 +143,9 @@ async fn node_lists(client: &Client, index: &Index, rows: &[GuestRow], world: &m
         }
         world.guests.insert(row.vmid, fact);
     }
-    // What only a node's list shows was made after the inventory was read.
+    // What only a node's list shows was made while the inventory was read.
     for ((node, guest_type, vmid), entry) in listed {
-        world.guests.entry(vmid).or_insert_with(|| GuestFact {
-            vmid,
-            guest_type,
-            node,
-            name: entry.name,
-            power: power(&entry.status),
-            template: entry.template,
-            lock: entry.lock,
-            tags: entry.tags,
-            ha: false,
-        });
+        world.guests.entry(vmid).or_insert_with(|| ahead::fact(entry, &node, guest_type));
     }
     let trouble = world.nodes.iter().find_map(|(name, state)| match state {
         NodeState::Unreachable(why) if index.allows(name) => Some(format!("node {name} is {why}")),
@@ -146,7 +154,7 @@ async fn node_lists(client: &Client, index: &Index, rows: &[GuestRow], world: &m
     world.partial = trouble;
 }
 
-fn power(status: &str) -> LivePower {
+pub(crate) fn power(status: &str) -> LivePower {
     match status {
         "running" => LivePower::Running,
         "stopped" => LivePower::Stopped,
@@ -155,24 +163,25 @@ fn power(status: &str) -> LivePower {
     }
 }
 
-/// Configurations of desired and owned guests; what waits for a restart only where one runs.
-async fn guest_reads(client: &Client, index: &Index, owner_tag: &str, world: &mut World) {
-    let wanted: Vec<GuestFact> = world
-        .guests
-        .values()
-        .filter(|f| index.allows(&f.node) && world.nodes.get(&f.node) == Some(&NodeState::Online))
-        .filter(|f| index.vmids.contains_key(&f.vmid) || text::has_tag(&f.tags, owner_tag))
-        .cloned()
-        .collect();
-    let reads: Vec<(u32, Result<GuestRead, String>)> = stream::iter(wanted)
-        .map(|fact| {
-            let desired = index.vmids.contains_key(&fact.vmid);
-            async move { (fact.vmid, guest_read(client, &fact, desired).await.map_err(|e| e.to_string())) }
-        })
-        .buffer_unordered(PARALLEL)
-        .collect()
-        .await;
-    world.reads = reads.into_iter().collect();
+/// Configurations of desired and owned guests; what waits for a restart only where one runs. Read again are those
+/// that the inventory knows elsewhere than where they were read.
+async fn guest_reads(client: &Client, wanted: &Wanted, mut reads: Reads, world: &mut World) {
+    let World { guests, nodes, reads: known, .. } = world;
+    let allowed =
+        |f: &GuestFact| wanted.index.allows(&f.node) && nodes.get(&f.node) == Some(&NodeState::Online);
+    let mut left = Vec::new();
+    for fact in guests.values().filter(|f| allowed(f) && wanted.holds(f)) {
+        let as_read =
+            |f: &GuestFact| f.node == fact.node && f.guest_type == fact.guest_type && f.power == fact.power;
+        match reads.remove(&fact.vmid) {
+            Some((then, read)) if as_read(&then) => {
+                known.insert(fact.vmid, read);
+            }
+            _ => left.push(fact.clone()),
+        }
+    }
+    let read = ahead::read_all(client, left, &wanted.index).await;
+    known.extend(read.into_iter().map(|(fact, read)| (fact.vmid, read)));
 }
 
 /// One guest's configuration, its power, and with `pending` what waits for a restart.

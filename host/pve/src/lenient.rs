@@ -1,7 +1,10 @@
 //! PVE sends the same value as number, numeric string, boolean or text, from call to call.
 
+use proxops_model::kind::LiveValue;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Any scalar as text (true 1, false 0); lists, objects and null are nothing.
@@ -93,9 +96,93 @@ impl<'de> Deserialize<'de> for Scalar {
     }
 }
 
+/// A value of a guest's configuration, as [`LiveValue::from_json`] has it.
+#[derive(Debug)]
+pub(crate) struct Live(pub LiveValue);
+
+impl<'de> Deserialize<'de> for Live {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        fn of<E>(value: Value) -> Result<Live, E> {
+            Ok(Live(LiveValue::from_json(&value)))
+        }
+        impl<'de> Visitor<'de> for Any {
+            type Value = Live;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Live, E> {
+                Ok(Live(LiveValue::Text(text.to_owned())))
+            }
+            fn visit_bool<E>(self, flag: bool) -> Result<Live, E> {
+                of(flag.into())
+            }
+            fn visit_i64<E>(self, number: i64) -> Result<Live, E> {
+                of(number.into())
+            }
+            fn visit_u64<E>(self, number: u64) -> Result<Live, E> {
+                of(number.into())
+            }
+            fn visit_f64<E>(self, number: f64) -> Result<Live, E> {
+                of(number.into())
+            }
+            fn visit_unit<E>(self) -> Result<Live, E> {
+                of(Value::Null)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Live, A::Error> {
+                of(Value::deserialize(SeqAccessDeserializer::new(seq))?)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Live, A::Error> {
+                of(Value::deserialize(MapAccessDeserializer::new(map))?)
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}
+
+/// A guest's whole configuration. The last of two equal keys holds, as in [`serde_json::Map`].
+#[derive(Debug)]
+pub(crate) struct LiveValues(pub BTreeMap<String, LiveValue>);
+
+impl<'de> Deserialize<'de> for LiveValues {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = LiveValues;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LiveValues, A::Error> {
+                let mut all = Vec::with_capacity(32);
+                while let Some((key, Live(value))) = map.next_entry::<String, Live>()? {
+                    all.push((key, value));
+                }
+                Ok(LiveValues(all.into_iter().collect()))
+            }
+        }
+        deserializer.deserialize_map(Keys)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_live_value_is_read_as_from_json() {
+        for text in ["1", "-1", "18446744073709551615", "1e30", "1.5", "2.0", "true", "null", "\"a\\n\"", "[1,\"a\"]"]
+        {
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::from_str::<Live>(text).unwrap().0, LiveValue::from_json(&value), "{text}");
+        }
+        let twice: LiveValues = serde_json::from_str(r#"{"b": 1, "a": {"x": [2]}, "b": "2"}"#).unwrap();
+        let pairs: Vec<_> = twice.0.into_iter().collect();
+        let want = [
+            ("a".to_owned(), LiveValue::Json(r#"{"x":[2]}"#.to_owned())),
+            ("b".to_owned(), LiveValue::Text("2".to_owned())),
+        ];
+        assert_eq!(pairs, want);
+    }
 
     #[test]
     fn every_spelling_of_a_number_and_a_boolean_is_read() {

@@ -4,6 +4,7 @@ use crate::config::{ClientConfig, Endpoint};
 use crate::error::PveError;
 use crate::{class::Class, tls};
 use proxops_model::kind::Method;
+use reqwest::Url;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use std::error::Error as _;
 use std::time::Duration;
@@ -22,8 +23,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(crate) struct Wire {
     http: reqwest::Client,
-    /// Ends in `/api2/json`.
-    root: String,
+    root: Url,
+    /// Of every path: ends in `/api2/json`.
+    prefix: String,
     base: String,
 }
 
@@ -68,7 +70,11 @@ impl Wire {
         let http = builder.build().map_err(|error| {
             PveError::setup(Class::Connect, format!("the HTTP client can't be set up: {}", chain(&error)))
         })?;
-        Ok(Self { http, root: format!("{}/api2/json", endpoint.base), base: endpoint.base })
+        let root = Url::parse(&endpoint.base).map_err(|error| {
+            PveError::setup(Class::Connect, format!("{} is no address: {error}", endpoint.base))
+        })?;
+        let prefix = format!("{}/api2/json", root.path().trim_end_matches('/'));
+        Ok(Self { http, root, prefix, base: endpoint.base })
     }
 
     /// Sends one request. `query` and `form` are encoded already.
@@ -80,11 +86,9 @@ impl Wire {
         form: Option<String>,
         headers: HeaderMap,
     ) -> Result<Raw, Fault> {
-        let mut url = format!("{}{path}", self.root);
-        if !query.is_empty() {
-            url.push('?');
-            url.push_str(query);
-        }
+        let mut url = self.root.clone();
+        url.set_path(&format!("{}{path}", self.prefix));
+        url.set_query(Some(query).filter(|query| !query.is_empty()));
         let mut request = self.http.request(verb(method), url).headers(headers);
         if let Some(form) = form {
             request = request

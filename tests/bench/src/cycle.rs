@@ -128,3 +128,42 @@ async fn peak(guests: u32) -> Result<(u64, Duration)> {
     ensure!(status.success(), "diff of {guests} guests of cluster {CLUSTER} ended with {status}");
     Ok((most, started.elapsed()))
 }
+
+/// temporary
+pub async fn looped() -> Result<Vec<Row>> {
+    let served = Served::slow(&format!("fleet:{GUESTS}"), Duration::ZERO, Duration::ZERO)?;
+    let ground = Ground::new(&seed::fleet(GUESTS).1, &served.url, &[])?;
+    ground.converged()?;
+    let token = token();
+    let env = |name: &str| (name == "PROXOPS_PVE_TOKEN_VALUE").then(|| token.clone());
+    let overrides = Overrides { data_dir: Some(ground.data()), ..Overrides::default() };
+    let options = LoadOptions { overrides, ..LoadOptions::new(ground.repo(), &env) };
+    let process = Process::open(&options, None)?;
+    let cluster = process.repository.clusters.first().context("no cluster")?;
+    let paths = guest_paths(GUESTS);
+    let mode = std::env::var("LOOP").unwrap_or_default();
+    let n: usize = std::env::var("N").ok().and_then(|n| n.parse().ok()).unwrap_or(50);
+    let mut all = Vec::new();
+    for i in 0..n {
+        let both = mode.is_empty();
+        if mode == "bare" || both {
+            let d = fetch::all(&served.url, &paths).await?;
+            all.push(("bare", d));
+        }
+        if mode == "ours" || both {
+            let started = Instant::now();
+            let planned = process.plan(cluster, Wish::Look, &Cancel::new()).await;
+            all.push(("ours", started.elapsed()));
+            ensure!(planned.plan.is_clean(), "not converged: {:?}", planned.plan);
+        }
+        let _ = i;
+    }
+    for what in ["bare", "ours"] {
+        let mut t: Vec<_> = all.iter().filter(|(w, _)| *w == what).map(|(_, d)| *d).collect();
+        t.sort();
+        if !t.is_empty() {
+            println!("{what}: min {:?} median {:?}", t[0], t[t.len() / 2]);
+        }
+    }
+    Ok(vec![])
+}

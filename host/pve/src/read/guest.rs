@@ -3,11 +3,10 @@
 use super::{guest_path, unreadable};
 use crate::client::Client;
 use crate::error::PveError;
-use crate::lenient::Scalar;
+use crate::lenient::{Live, LiveValues, Scalar};
 use crate::path::path;
 use proxops_model::kind::{GuestType, LivePower, LiveValue, PendingValue};
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Reported as a mask whenever it is set (fact Q23).
@@ -106,9 +105,9 @@ struct Ha {
 struct PendingAnswer {
     key: String,
     #[serde(default)]
-    value: Option<Value>,
+    value: Option<Live>,
     #[serde(default)]
-    pending: Option<Value>,
+    pending: Option<Live>,
     #[serde(default)]
     delete: Scalar,
 }
@@ -144,7 +143,7 @@ impl Client {
         vmid: u32,
     ) -> Result<GuestConfig, PveError> {
         let at = guest_path(node, guest_type, vmid, &["config"])?;
-        let values = self.read::<Map<String, Value>>(&at, &[]).await?.data;
+        let values = self.read::<LiveValues>(&at, &[]).await?.data.0;
         Ok(config(guest_type, values))
     }
 
@@ -181,26 +180,25 @@ impl Client {
     }
 }
 
-fn config(guest_type: GuestType, answer: Map<String, Value>) -> GuestConfig {
-    let mut values: BTreeMap<String, LiveValue> =
-        answer.iter().map(|(key, value)| (key.clone(), LiveValue::from_json(value))).collect();
+fn config(guest_type: GuestType, mut values: BTreeMap<String, LiveValue>) -> GuestConfig {
     let text = |key: &str| {
-        let value = answer.get(key).and_then(proxops_model::text::scalar);
-        value.filter(|text| !text.trim().is_empty())
+        let text = values.get(key).and_then(LiveValue::text);
+        text.filter(|text| !text.trim().is_empty()).map(str::to_owned)
     };
     let flag = |key: &str| text(key).is_some_and(|text| Scalar::from(text.as_str()).flag());
-    values.remove("digest");
-    let masked = values.remove(MASKED).is_some();
-    GuestConfig {
+    let config = GuestConfig {
         digest: text("digest"),
         lock: text("lock"),
         name: text(guest_type.name_key()),
         tags: text("tags").unwrap_or_default(),
         template: flag("template"),
         protection: flag("protection"),
-        secrets_present: if masked { vec![MASKED.to_owned()] } else { Vec::new() },
-        values,
-    }
+        ..GuestConfig::default()
+    };
+    values.remove("digest");
+    let masked = values.remove(MASKED).is_some();
+    let secrets_present = if masked { vec![MASKED.to_owned()] } else { Vec::new() };
+    GuestConfig { secrets_present, values, ..config }
 }
 
 /// The row of `digest` is no key (fact R14), and the password never waits (fact Q23).
@@ -208,13 +206,10 @@ fn pending(row: PendingAnswer) -> Option<PendingValue> {
     if matches!(row.key.as_str(), "digest" | MASKED) {
         return None;
     }
-    let text = |value: Option<Value>| match value
-        .as_ref()
-        .filter(|value| !value.is_null())
-        .map(LiveValue::from_json)
-    {
-        Some(LiveValue::Text(text) | LiveValue::Json(text)) => Some(text),
-        None => None,
+    let text = |value: Option<Live>| {
+        value.map(|Live(value)| match value {
+            LiveValue::Text(text) | LiveValue::Json(text) => text,
+        })
     };
     let running = text(row.value);
     // 1, or 2 for "by force"
@@ -232,10 +227,10 @@ fn pending(row: PendingAnswer) -> Option<PendingValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn of(answer: Value) -> GuestConfig {
-        config(GuestType::Qemu, answer.as_object().unwrap().clone())
+        config(GuestType::Qemu, serde_json::from_value::<LiveValues>(answer).unwrap().0)
     }
 
     #[test]
@@ -260,7 +255,7 @@ mod tests {
     #[test]
     fn raw_lines_of_a_container_stay_json() {
         let answer = json!({"hostname": "ct", "lxc": [["lxc.signal.halt", "SIGINT"]]});
-        let config = config(GuestType::Lxc, answer.as_object().unwrap().clone());
+        let config = config(GuestType::Lxc, serde_json::from_value::<LiveValues>(answer).unwrap().0);
         assert_eq!(config.name.as_deref(), Some("ct"));
         assert!(matches!(&config.values["lxc"], LiveValue::Json(text) if text.contains("SIGINT")));
     }

@@ -22,7 +22,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     on("GET", "/access/permissions", All, p::PERMISSIONS, permissions),
     on("GET", "/access/users/{userid}/token/{tokenid}", All, p::TOKEN, token),
     on("GET", "/cluster/resources", All, p::RESOURCES, |w, c| {
-        Ok(json!(w.resources(c.caller, c.get("type"))).into())
+        Ok(Value::Array(w.resources(c.caller, c.get("type"))).into())
     }),
     on("GET", "/cluster/nextid", All, p::NEXTID, nextid),
     on("GET", "/cluster/status", AUDIT, p::NONE, |w, _| Ok(json!(w.cluster_status()).into())),

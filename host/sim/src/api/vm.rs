@@ -108,7 +108,7 @@ pub(super) fn list(world: &mut World, call: &Call<'_>, kind: GuestKind) -> Reply
         .filter(|guest| world.may(call.caller, &format!("/vms/{}", guest.vmid), "VM.Audit"))
         .map(|guest| status(world, guest))
         .collect();
-    Ok(json!(rows).into())
+    Ok(Value::Array(rows).into())
 }
 
 fn status(world: &World, guest: &crate::guest::Guest) -> Value {

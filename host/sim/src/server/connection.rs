@@ -258,7 +258,7 @@ fn record(shared: &Shared, sent: &Sent, status: u16, done: bool) {
 const JSON: &str = "application/json;charset=UTF-8";
 
 fn success(format: &str, answer: Answer) -> Vec<u8> {
-    let mut body = json!({"data": answer.data});
+    let mut body = Value::Object([("data".to_owned(), answer.data)].into_iter().collect());
     if let Some(total) = answer.total {
         body["total"] = json!(total);
     }
