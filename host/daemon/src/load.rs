@@ -211,7 +211,7 @@ pub async fn guest_read(client: &Client, fact: &GuestFact, pending: bool) -> Res
         values.remove(key);
     }
     Ok(GuestRead {
-        live: LiveGuest {
+        live: Arc::new(LiveGuest {
             node: fact.node.clone(),
             vmid,
             name: config.name,
@@ -223,7 +223,7 @@ pub async fn guest_read(client: &Client, fact: &GuestFact, pending: bool) -> Res
             hidden,
             pending: waiting?,
             fresh_clone_of: None,
-        },
+        }),
         digest: config.digest,
     })
 }

@@ -6,13 +6,12 @@ use proxops_model::kind::{
     Adopted, Context, Creation, DriftReport, KindApi, KindFault, KindInfo, KindSet, Live, Manifest, Refusal,
     Validation,
 };
-use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{Hash as _, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// By the resource's name: what was asked, as a digest, and the answer.
-type Answers = HashMap<String, ([u8; 32], DriftReport)>;
+type Answers = HashMap<String, (u64, DriftReport)>;
 
 /// Answers of one cycle, by kind. They hold for the kinds that gave them and no others.
 #[derive(Default)]
@@ -99,23 +98,12 @@ impl KindApi for Recalled {
     }
 }
 
-/// Feeds what the model's types hash to a hash that nobody can aim at.
-struct Sink(Sha256);
+/// Keyed anew in each process, so that nobody can aim at another question's digest. One question is compared with
+/// one other, the same resource's of the cycle before: 64 bits are plenty.
+static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-impl Hasher for Sink {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        0
-    }
-}
-
-fn digest(manifest: &Manifest, live: &Live, context: &Context) -> [u8; 32] {
-    let mut sink = Sink(Sha256::new());
-    (manifest, live, context).hash(&mut sink);
-    sink.0.finalize().into()
+fn digest(manifest: &Manifest, live: &Live, context: &Context) -> u64 {
+    KEY.hash_one((manifest, live, context))
 }
 
 #[cfg(test)]
@@ -124,7 +112,7 @@ mod tests {
     use proxops_model::kind::{LiveGuest, LivePower, LiveValue};
 
     fn live(memory: &str) -> Live {
-        Live::Guest(LiveGuest {
+        Live::Guest(Arc::new(LiveGuest {
             node: "pve01".to_owned(),
             vmid: 100,
             name: None,
@@ -136,7 +124,7 @@ mod tests {
             hidden: Vec::new(),
             pending: Vec::new(),
             fresh_clone_of: None,
-        })
+        }))
     }
 
     #[test]

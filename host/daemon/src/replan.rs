@@ -88,7 +88,7 @@ impl ClusterReplanner {
                 && read.live.name.as_deref().is_none_or(|n| n == action.name);
             return Ok(Replanned { present: true, matches: ours, digest, node, ..Replanned::default() });
         }
-        read.live.fresh_clone_of = fresh_clone_of.cloned();
+        Arc::make_mut(&mut read.live).fresh_clone_of = fresh_clone_of.cloned();
         let again = self.ask(move |planner, world| planner.guest_again(&id, &fact, &read, world)).await?;
         Ok(replanned(again, digest, node, lock))
     }

@@ -3,6 +3,7 @@
 
 use proxops_kinds::{Kinds, Limits, Sources};
 use proxops_model::kind::{KindSet, Manifest};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn time<T>(work: impl FnOnce() -> T) -> (Duration, T) {
@@ -77,7 +78,7 @@ fn compare(session: &dyn KindSet) -> Result<(), Box<dyn std::error::Error>> {
         .filter_map(|(k, v)| Some((k.clone(), wit::LiveValue::Text(v.text()?.to_owned()))))
         .collect();
     println!("drift of a manifest of {} bytes against {} live values", spec.len(), values.len());
-    let live = Live::Guest(LiveGuest {
+    let live = Live::Guest(Arc::new(LiveGuest {
         node: "n1".into(),
         vmid: 100,
         name: Some("x".into()),
@@ -89,7 +90,7 @@ fn compare(session: &dyn KindSet) -> Result<(), Box<dyn std::error::Error>> {
         pending: vec![],
         hidden: vec![],
         fresh_clone_of: None,
-    });
+    }));
     let native_manifest =
         wit::Manifest { name: "x".into(), labels: vec![], annotations: vec![], spec, ext: vec![] };
     let native_live = wit::Live::Guest(wit::LiveGuest {

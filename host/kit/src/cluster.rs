@@ -13,6 +13,7 @@ use proxops_model::object;
 use proxops_sim::{Caller, Storage, World, seed};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A public key for every name that asks for one.
 const PUBLIC_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpeHR1cmUta2V5LWZvci10ZXN0cy1vbmx5LTAwMDAw";
@@ -213,7 +214,7 @@ impl Cluster {
         });
         let mut live = self.live(resource)?.ok_or("after its creation it is not there")?;
         if let Live::Guest(guest) = &mut live {
-            guest.fresh_clone_of = cloned;
+            Arc::make_mut(guest).fresh_clone_of = cloned;
         }
         let settle = kind.drift(manifest, &live, &self.context).map_err(refusal)?;
         self.run(resource, &settle.steps)?;
@@ -399,7 +400,7 @@ impl Cluster {
                 if !self.world.guests.contains_key(&id.vmid) {
                     return Ok(None);
                 }
-                self.guest(*guest_type, &id.node, id.vmid).map(|guest| Some(Live::Guest(guest)))
+                self.guest(*guest_type, &id.node, id.vmid).map(|guest| Some(Live::Guest(Arc::new(guest))))
             }
             (Target::Artifact { content, .. }, Identity::Artifact(placements)) => {
                 let mut states = Vec::new();

@@ -5,6 +5,7 @@ use crate::report::Check;
 use proxops_model::kind::{Context, KindApi, KindFault, Live, LiveValue, Manifest, Refusal};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The same inputs in every run.
 const SEED: u64 = 0x70_72_6f_78_6f_70_73;
@@ -146,6 +147,7 @@ impl Dice {
         let mut live = live.clone();
         let values = match &mut live {
             Live::Guest(guest) => {
+                let guest = Arc::make_mut(guest);
                 if self.below(8) == 0 {
                     guest.name = Some(self.text());
                 }

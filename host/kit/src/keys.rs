@@ -5,6 +5,7 @@ use crate::life::Made;
 use crate::report::Check;
 use proxops_model::kind::{GuestType, KindApi, Live, LiveGuest, LiveValue, Refusal, Target};
 use proxops_sim::grammar::{self, Kind, Param};
+use std::sync::Arc;
 
 /// Keys that PVE keeps for itself (facts Q19, Q28), and those that the host deals with.
 const BOOKKEEPING: &[&str] = &["digest", "lock", "meta", "smbios1", "template", "vmgenid"];
@@ -45,7 +46,7 @@ pub(crate) fn check(kind: &dyn KindApi, made: &[Made<'_>]) -> Check {
         }
         let mut noticed = None;
         for value in values {
-            let changed = Live::Guest(with(live, key, value));
+            let changed = Live::Guest(Arc::new(with(live, key, value)));
             match kind.adopt(name, &changed, context, false) {
                 Ok(adopted) if adopted.gaps.iter().any(|gap| gap.key == *key) => {
                     noticed = noticed.or(Some(false))

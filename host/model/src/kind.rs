@@ -8,6 +8,7 @@
 
 use crate::Severity;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Ordered key and value texts.
 pub type Pairs = Vec<(String, String)>;
@@ -346,7 +347,8 @@ pub struct LiveObject {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Live {
-    Guest(LiveGuest),
+    /// Shared with what was read.
+    Guest(Arc<LiveGuest>),
     Artifact(Vec<PlacementState>),
     Object(LiveObject),
 }

@@ -9,6 +9,7 @@ use proxops_model::kind::{
 };
 use proxops_model::plan::{Action, Anomaly, Change, Noted, Pending, Step, Subject, Verb};
 use proxops_model::{ResourceId, Severity, text};
+use std::sync::Arc;
 
 /// What one resource adds to the plan.
 pub(crate) struct ResourcePlan {
@@ -466,9 +467,10 @@ impl Planner<'_> {
         if let Err((at, why)) = self.fill_context(r, world, context) {
             return Err(vec![about.error_at("secret", &at, why, "add it to the cluster's secrets document")]);
         }
-        let mut live = read.live.clone();
-        if live.fresh_clone_of.is_none() {
-            live.fresh_clone_of = world.leftovers.get(&live.vmid).and_then(|l| l.fresh_clone_of.clone());
+        let mut live = Arc::clone(&read.live);
+        let leftover = world.leftovers.get(&live.vmid).and_then(|l| l.fresh_clone_of.as_ref());
+        if live.fresh_clone_of.is_none() && leftover.is_some() {
+            Arc::make_mut(&mut live).fresh_clone_of = leftover.cloned();
         }
         kind.drift(&r.manifest, &Live::Guest(live), context).map_err(|refusal| about.of_refusal(refusal))
     }

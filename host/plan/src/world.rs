@@ -3,6 +3,7 @@
 use proxops_model::ResourceId;
 use proxops_model::kind::{Context, GuestType, LiveGuest, LiveObject, LivePower, Pairs, Placement, Presence};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Whether a node can be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub struct GuestFact {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuestRead {
     /// What the kind gets.
-    pub live: LiveGuest,
+    pub live: Arc<LiveGuest>,
     /// Of the report.
     pub digest: Option<String>,
 }

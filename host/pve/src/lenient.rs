@@ -170,7 +170,8 @@ mod tests {
 
     #[test]
     fn a_live_value_is_read_as_from_json() {
-        for text in ["1", "-1", "18446744073709551615", "1e30", "1.5", "2.0", "true", "null", "\"a\\n\"", "[1,\"a\"]"]
+        for text in
+            ["1", "-1", "18446744073709551615", "1e30", "1.5", "2.0", "true", "null", "\"a\\n\"", "[1,\"a\"]"]
         {
             let value: Value = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::from_str::<Live>(text).unwrap().0, LiveValue::from_json(&value), "{text}");

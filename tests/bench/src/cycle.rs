@@ -2,7 +2,7 @@
 
 use crate::fetch;
 use crate::ground::{CLUSTER, Ground, Served, token};
-use crate::report::{Row, time};
+use crate::report::{Row, median, time};
 use anyhow::{Context as _, Result, ensure};
 use proxops_daemon::{Process, Wish};
 use proxops_exec::Cancel;
@@ -34,15 +34,16 @@ async fn no_op_at(answer: Duration, how: &str) -> Result<Vec<Row>> {
     let process = Process::open(&options, None)?;
     let cluster = process.repository.clusters.first().context("no cluster")?;
     let paths = guest_paths(GUESTS);
-    let (mut ours, mut bare, mut whole) = (Duration::MAX, Duration::MAX, Duration::MAX);
-    for _ in 0..7 {
-        bare = bare.min(fetch::all(&served.url, &paths).await?);
+    let (mut ours, mut bare, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..15 {
+        bare.push(fetch::all(&served.url, &paths).await?);
         let started = Instant::now();
         let planned = process.plan(cluster, Wish::Look, &Cancel::new()).await;
-        ours = ours.min(started.elapsed());
+        ours.push(started.elapsed());
         ensure!(planned.plan.is_clean(), "not converged: {:?}", planned.plan);
-        whole = whole.min(ground.run(&["diff"])?.0);
+        whole.push(ground.run(&["diff"])?.0);
     }
+    let (ours, bare, whole) = (median(ours), median(bare), median(whole));
     let what = format!("no-op cycle of {GUESTS} guests, a cluster that {how}");
     Ok(vec![
         Row::ratio(what, ours, ("bare fetch", bare), 1.25),

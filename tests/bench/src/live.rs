@@ -5,6 +5,7 @@ use proxops_model::kind::{Context, GuestType, LiveGuest, LivePower, LiveValue, S
 use proxops_plan::{GuestFact, GuestRead, NodeState, World};
 use proxops_sim::{Caller, World as Sim};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// What a kind learns of the simulated cluster.
 pub fn context(sim: &Sim) -> Context {
@@ -71,7 +72,7 @@ pub fn world(sim: &mut Sim) -> Result<World> {
             ha: false,
         };
         world.guests.insert(vmid, fact);
-        world.reads.insert(vmid, Ok(GuestRead { live, digest: Some("0".repeat(40)) }));
+        world.reads.insert(vmid, Ok(GuestRead { live: Arc::new(live), digest: Some("0".repeat(40)) }));
     }
     Ok(world)
 }

@@ -222,7 +222,7 @@ fn full(kinds: &Kinds, session: &Session) -> Result<Full> {
         for step in steps {
             run(&mut sim, step)?;
         }
-        let live = Live::Guest(live::guest(&mut sim, NODE, VMID)?);
+        let live = Live::Guest(Arc::new(live::guest(&mut sim, NODE, VMID)?));
         let report = vm.drift(&manifest, &live, &context).map_err(|e| anyhow::anyhow!("{e:?}"))?;
         if report.steps.is_empty() {
             ensure!(report.changes.is_empty() && report.anomalies.is_empty(), "not converged: {report:?}");

@@ -5,6 +5,7 @@ use proxops_model::kind::{
     Adopted, Context, Creation, DriftReport, KindApi, KindFault, KindSet, Live, LiveGuest, LivePower,
     Manifest, Refusal, Validation,
 };
+use std::sync::Arc;
 use std::{
     collections::BTreeMap,
     fs,
@@ -144,7 +145,7 @@ pub fn context() -> Context {
 }
 
 pub fn live() -> Live {
-    Live::Guest(LiveGuest {
+    Live::Guest(Arc::new(LiveGuest {
         node: "n1".into(),
         vmid: 100,
         name: None,
@@ -156,7 +157,7 @@ pub fn live() -> Live {
         pending: vec![],
         hidden: vec![],
         fresh_clone_of: None,
-    })
+    }))
 }
 
 pub fn validate(session: &Session, attack: &str) -> Result<Validation, KindFault> {

@@ -331,7 +331,7 @@ impl Bench {
             hidden: vec![],
             fresh_clone_of: None,
         };
-        let read = GuestRead { live, digest: Some(format!("d{}", fact.vmid)) };
+        let read = GuestRead { live: Arc::new(live), digest: Some(format!("d{}", fact.vmid)) };
         self.world.reads.insert(fact.vmid, if spec.readable { Ok(read) } else { Err("500".into()) });
         self.world.guests.insert(fact.vmid, fact);
         self
