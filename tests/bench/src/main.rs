@@ -21,8 +21,8 @@ use report::Row;
 use std::process::ExitCode;
 
 /// Parts, in the order of the table.
-const PARTS: [&str; 11] =
-    ["loop", "drift", "plan", "cycle", "adopt", "apply", "example", "memory", "kinds", SOAK, "daemon"];
+const PARTS: [&str; 10] =
+    ["drift", "plan", "cycle", "adopt", "apply", "example", "memory", "kinds", SOAK, "daemon"];
 /// A cluster that takes its time, as one behind a network does; the figure is an assumption. The simulator answers at
 /// once and shares both cores with what is measured, which is the stricter measure.
 const LATE: std::time::Duration = std::time::Duration::from_millis(5);
@@ -72,7 +72,6 @@ async fn measure(words: &[String]) -> Result<bool> {
 
 async fn rows(part: &str) -> Result<Vec<Row>> {
     match part {
-        "loop" => cycle::looped().await,
         "drift" => plan::drift(),
         "plan" => plan::plans(),
         "cycle" => cycle::no_op().await,
