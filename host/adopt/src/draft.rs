@@ -242,7 +242,17 @@ impl Run<'_> {
 
     /// What a comparison of this manifest gets to know, as in a plan.
     fn context_of(&self, validated: &Validated) -> Context {
-        let mut context = Context { references: Vec::new(), public_keys: Vec::new(), ..self.context.clone() };
+        let of = self.context;
+        let mut context = Context {
+            cluster: of.cluster.clone(),
+            pve_version: of.pve_version.clone(),
+            owner_tag: of.owner_tag.clone(),
+            root: of.root,
+            tag_style: of.tag_style,
+            storages: of.storages.clone(),
+            references: Vec::new(),
+            public_keys: Vec::new(),
+        };
         for reference in &validated.references {
             let known = self.context.references.iter().find(|r| r.to == reference.to);
             context.references.extend(known.cloned());

@@ -60,22 +60,11 @@ pub async fn resume(
             resumed.owed.insert(vmid, owed);
             continue;
         }
-        match standing(client, vmid, &owed).await {
-            Standing::Gone => {
-                journal.settle_all(cluster, vmid)?;
-                let gone = format!("{} ({vmid}) is not there: nothing is owed to it any more", owed.resource);
-                resumed.notes.push(gone);
-                continue;
-            }
-            Standing::Shell => {
-                let why = format!(
-                    "its clone never ended and left an empty guest without a name on {}. Look at it in PVE and remove \
-                     it; the next run clones it anew",
-                    owed.node
-                );
-                resumed.busy.insert(vmid, why);
-            }
-            Standing::There => {}
+        if is_gone(client, vmid, &owed).await {
+            journal.settle_all(cluster, vmid)?;
+            let gone = format!("{} ({vmid}) is not there: nothing is owed to it any more", owed.resource);
+            resumed.notes.push(gone);
+            continue;
         }
         resumed.owed.insert(vmid, owed);
     }
@@ -247,27 +236,10 @@ async fn anybody_works(client: &dyn Wire, leftover: &Leftover) -> Result<bool, P
     Ok(false)
 }
 
-/// How a guest stands that is owed something.
-enum Standing {
-    There,
-    /// What a dead worker of a clone leaves once somebody took its lock away: the configuration that holds
-    /// nothing yet (fact Q41). It would be filled in, and converge, without ever having had its disks.
-    Shell,
-    /// Certainly nowhere in the cluster.
-    Gone,
-}
-
-async fn standing(client: &dyn Wire, vmid: u32, owed: &Owed) -> Standing {
-    match client.guest_config(&owed.node, owed.guest_type, vmid).await {
-        // R3: PVE shows a boot order even where there is nothing
-        Ok(config) if owed.fresh_clone_of.is_some() && config.values.keys().all(|key| key == "boot") => {
-            Standing::Shell
-        }
-        Err(error) if error.class == Class::NotFound && matches!(client.locate(vmid).await, Ok(None)) => {
-            Standing::Gone
-        }
-        _ => Standing::There,
-    }
+/// Whether a guest that is owed something is certainly nowhere in the cluster.
+async fn is_gone(client: &dyn Wire, vmid: u32, owed: &Owed) -> bool {
+    let config = client.guest_config(&owed.node, owed.guest_type, vmid).await;
+    config.is_err_and(|error| error.class == Class::NotFound) && matches!(client.locate(vmid).await, Ok(None))
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ impl Planner<'_> {
             plan.skipped.push(about.noted("suspended by the annotation proxops/reconcile"));
             return plan;
         }
-        if let Some(why) = world.busy.get(&id.vmid) {
+        if let Some(why) = world.busy.get(&id.vmid).cloned().or_else(|| world.shell(id.vmid)) {
             let mut plan = ResourcePlan::missing(why.clone());
             plan.deferred.push(about.noted(format!("an earlier run is not done with it: {why}")));
             return plan;

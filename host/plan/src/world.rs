@@ -129,6 +129,23 @@ impl World {
         }
     }
 
+    /// What to say of a guest that is the shell of a clone which never ended: what a dead worker leaves once somebody
+    /// took its lock away is a configuration that holds nothing yet (fact Q41). Filled in, it would converge without
+    /// ever having had its disks.
+    pub fn shell(&self, vmid: u32) -> Option<String> {
+        self.leftovers.get(&vmid)?.fresh_clone_of.as_ref()?;
+        let read = self.reads.get(&vmid)?.as_ref().ok()?;
+        // R3: PVE shows a boot order even where there is nothing
+        let empty = read.live.values.keys().all(|key| key == "boot") && read.live.lock.is_none();
+        empty.then(|| {
+            format!(
+                "its clone never ended and left an empty guest without a name on {}. Look at it in PVE and remove it; \
+                 the next run clones it anew",
+                read.live.node
+            )
+        })
+    }
+
     /// A storage that the node has.
     pub fn storage_on(&self, storage: &str, node: &str) -> Option<&proxops_model::kind::StorageInfo> {
         self.context

@@ -145,6 +145,17 @@ fn a_guest_on_which_an_earlier_run_still_works_is_left_alone() {
 }
 
 #[test]
+fn the_shell_of_a_clone_that_never_ended_is_not_filled_in() {
+    let base = || Bench::new().vm("web", 101, "2048").fresh_clone(101, "golden");
+    let plan = base().live(guest(101, "web", "", "").only("boot")).plan();
+    assert!(plan.actions.is_empty(), "{plan:?}");
+    assert!(plan.deferred[0].why.contains("remove it"), "{:?}", plan.deferred);
+    // what a clone copied is there: the rest of the action is done
+    let plan = base().live(guest(101, "web", "", "1024")).plan();
+    assert_eq!(verbs(&plan), ["update:VM/web"]);
+}
+
+#[test]
 fn the_prune_budget_bounds_deletes_and_the_rest_is_deferred() {
     let bench = Bench::new().budget(1).vm("web", 101, "2048").live(owned(101, "web", "2048"));
     let plan = bench.live(owned(104, "b", "1")).live(owned(103, "a", "1")).plan();

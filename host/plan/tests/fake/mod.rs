@@ -196,6 +196,11 @@ impl LiveSpec {
         self.pending.push(pending);
         self
     }
+    /// Nothing is configured but this key.
+    pub fn only(mut self, key: &str) -> Self {
+        self.values = BTreeMap::from([(key.into(), LiveValue::Text("".into()))]);
+        self
+    }
     pub fn unreadable(mut self) -> Self {
         self.readable = false;
         self
@@ -302,6 +307,11 @@ impl Bench {
     }
     pub fn busy(mut self, vmid: u32) -> Self {
         self.world.busy.insert(vmid, "task qmcreate".into());
+        self
+    }
+    pub fn fresh_clone(mut self, vmid: u32, template: &str) -> Self {
+        let fresh_clone_of = Some(ResourceId::new("TemplateVM", template));
+        self.world.leftovers.insert(vmid, Leftover { fresh_clone_of, ..Leftover::default() });
         self
     }
     pub fn ha(mut self, vmid: u32) -> Self {
