@@ -28,6 +28,8 @@ fn common() -> Config {
     config
         .wasm_component_model(true)
         .epoch_interruption(true)
+        // Only a backtrace would need it, and a fault shows none: an eighth less code to carry and to load.
+        .generate_address_map(false)
         // the same answer on every machine
         .cranelift_nan_canonicalization(true)
         .relaxed_simd_deterministic(true)

@@ -15,7 +15,8 @@
 //! - [`report`], [`check`] and [`schema`]: finding every mistake of a manifest;
 //! - [`size`], [`props`], [`text`], [`tags`]: PVE's text forms;
 //! - [`live`] and [`changes`]: comparing a manifest with what PVE reports of a guest;
-//! - [`object`] and [`marker`]: the same for any other object, and the proof that it is ours.
+//! - [`object`] and [`marker`]: the same for any other object, and the proof that it is ours;
+//! - [`memory`]: how a component compares and allocates.
 
 pub mod bindings;
 mod carry;
@@ -24,6 +25,7 @@ pub mod check;
 pub mod kind;
 pub mod live;
 pub mod marker;
+pub mod memory;
 pub mod names;
 pub mod object;
 pub mod props;
@@ -98,6 +100,16 @@ macro_rules! export_kind {
 
     $crate::bindings::__export_component!(Component with_types_in $crate::bindings);
         };
+    };
+}
+
+/// Gives a component for `wasm32-unknown-unknown` the allocator [`memory::Blocks`].
+#[macro_export]
+macro_rules! small_blocks {
+    () => {
+        #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+        #[global_allocator]
+        static BLOCKS: $crate::memory::Blocks = $crate::memory::Blocks::new();
     };
 }
 
