@@ -155,6 +155,15 @@ impl Daemon {
         if answer.status == 200 { named(&answer.json(), name) } else { Value::Null }
     }
 
+    /// Waits until the repository was read.
+    pub fn until_ready(&self) {
+        let start = Instant::now();
+        while self.get("/readyz").status != 200 {
+            assert!(start.elapsed() < LONG, "never ready\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// Waits until a cluster of `/status` is so.
     #[track_caller]
     pub fn until(&self, name: &str, what: &str, so: impl Fn(&Value) -> bool) -> Value {
@@ -220,6 +229,12 @@ impl Drop for Daemon {
             assert!(!log.contains(secret), "a secret is in the log: {log}");
         }
     }
+}
+
+/// A cluster of `/status`; `null` where it is not there.
+fn named(status: &Value, name: &str) -> Value {
+    let list = status["clusters"].as_array().unwrap();
+    list.iter().find(|c| c["cluster"] == name).cloned().unwrap_or_default()
 }
 
 fn parse(bytes: &[u8]) -> Answer {

@@ -56,9 +56,9 @@ fn edited_meanwhile(bench: &Bench, words: &[&str], edit: impl FnOnce()) -> Run {
         answer: None,
         ..RequestFault::once("GET", "/nodes/pve01/qemu/101/config", FaultAnswer::Html)
     });
-    let asked = bench.sim().requests();
+    let held = bench.sim().held();
     let child = bench.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("asked", || bench.sim().requests() >= asked + 10);
+    until("held back", || bench.sim().held() > held);
     edit();
     Run::of(child.wait_with_output().unwrap())
 }

@@ -249,7 +249,7 @@ async fn a_node_that_left_the_cluster_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn the_empty_guest_that_a_dead_clone_left_is_not_taken_for_the_clone() {
+async fn the_empty_guest_that_a_dead_clone_left_stays_owed_until_it_is_removed() {
     // Q41: the killed worker leaves a locked configuration that holds nothing; somebody unlocks it
     let bench = bench(seed::empty()).await;
     bench.sim.world().add_guest(GuestKind::Qemu, 9000, "pve01", &[("name", "tpl"), ("template", "1")]);
@@ -258,8 +258,8 @@ async fn the_empty_guest_that_a_dead_clone_left_is_not_taken_for_the_clone() {
     bench.sim.world().set_node("pve01", true);
     bench.sim.world().guests.get_mut(&111).unwrap().config.remove("lock");
     let resumed = look(&bench).await;
-    assert!(resumed.busy[&111].contains("remove it"), "{resumed:?}");
-    assert!(look(&bench).await.busy.contains_key(&111), "and so it stays");
+    assert!(resumed.owed[&111].fresh_clone_of.is_some(), "the planner knows the shell by it: {resumed:?}");
+    assert!(look(&bench).await.owed.contains_key(&111), "and so it stays");
 
     bench.sim.world().guests.remove(&111);
     let resumed = look(&bench).await;

@@ -156,18 +156,20 @@ fn explained(source: &Source, address: &Address, error: &gix::Error, said: &str)
     if let Some(token) = &source.token {
         why = why.replace(token.expose(), proxops_secrets::MASK);
     }
-    let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
+    // An address may hold any word or number.
+    let told: String = why.split_inclusive(' ').filter(|word| !word.contains("://")).collect();
+    let has = |words: &[&str]| words.iter().any(|word| told.contains(word));
     let help = match address {
         Address::Http { .. } if has(&["certificate", "UnknownIssuer"]) => {
             "set git.ca-file to the authority that signed the server's certificate"
         }
-        Address::Http { .. } if has(&["401", "403", "uthenticat", "redentials", "dentity"]) => {
+        Address::Http { .. } if has(&["status 401", "status 403", "uthenticat", "redentials", "dentity"]) => {
             match source.token {
                 Some(_) => "the server refuses the token: renew it, and let it read this repository",
                 None => "set git.token, PROXOPS_GIT_TOKEN or a cluster's secrets.git.token",
             }
         }
-        Address::Http { .. } if has(&["404"]) => {
+        Address::Http { .. } if has(&["status 404"]) => {
             "the server has no such repository, or hides it without a token that may read it"
         }
         Address::Ssh { .. } if has(&["Permission denied", "publickey"]) => {

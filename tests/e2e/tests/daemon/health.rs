@@ -115,7 +115,7 @@ fn health_is_good_once_every_cluster_had_its_cycle() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     add_cluster(&bench, "second", &format!("http://{}", silent.local_addr().unwrap()), "resources: []\n");
     let daemon = Daemon::start(&bench, &[]);
-    assert_eq!(daemon.get("/readyz").status, 200);
+    daemon.until_ready();
     let ill = daemon.get("/healthz");
     assert_eq!(ill.status, 503);
     daemon.until_converged(CLUSTER);
