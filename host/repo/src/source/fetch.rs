@@ -150,16 +150,22 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 /// What an operator can do about the usual failures.
 fn explained(source: &Source, address: &Address, error: &gix::Error, said: &str) -> Trouble {
     let mut why = chain(error);
+    let what_to_do = help(source, address, &why, said);
     if !said.is_empty() {
         why = format!("{said} ({why})");
     }
     if let Some(token) = &source.token {
         why = why.replace(token.expose(), proxops_secrets::MASK);
     }
+    Trouble::new(why, what_to_do)
+}
+
+fn help(source: &Source, address: &Address, why: &str, said: &str) -> &'static str {
     // An address may hold any word or number.
-    let told: String = why.split_inclusive(' ').filter(|word| !word.contains("://")).collect();
+    let words = why.split_inclusive(' ').chain(said.split_inclusive(' '));
+    let told: String = words.filter(|word| !word.contains("://")).collect();
     let has = |words: &[&str]| words.iter().any(|word| told.contains(word));
-    let help = match address {
+    match address {
         Address::Http { .. } if has(&["certificate", "UnknownIssuer"]) => {
             "set git.ca-file to the authority that signed the server's certificate"
         }
@@ -181,6 +187,25 @@ fn explained(source: &Source, address: &Address, error: &gix::Error, said: &str)
         }
         _ if has(&["not our ref", "unadvertised"]) => "push the commit, or correct git.branch",
         _ => "check git.url and that the server can be reached from here",
-    };
-    Trouble::new(why, help)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proxops_secrets::Secret;
+
+    #[test]
+    fn digits_and_words_of_an_address_do_not_choose_the_help() {
+        let at = "https://git.example.net:40399/credentials.git";
+        let source = Source { url: at.into(), revision: None, ca_file: None, token: Some(Secret::new("t")) };
+        let Ok(address) = Address::parse(at) else { panic!("an address") };
+        let of = |status: &str| {
+            let why = format!("HTTP status {status}: client error for url ({at}/info/refs)");
+            help(&source, &address, &why, "")
+        };
+        assert!(of("404").contains("no such repository"));
+        assert!(of("403").contains("refuses the token"));
+        assert!(of("500").contains("can be reached"));
+    }
 }

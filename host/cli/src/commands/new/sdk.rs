@@ -15,6 +15,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("kinds/sdk/src/lib.rs", include_str!("../../../../../kinds/sdk/src/lib.rs")),
     ("kinds/sdk/src/live.rs", include_str!("../../../../../kinds/sdk/src/live.rs")),
     ("kinds/sdk/src/marker.rs", include_str!("../../../../../kinds/sdk/src/marker.rs")),
+    ("kinds/sdk/src/memory.rs", include_str!("../../../../../kinds/sdk/src/memory.rs")),
     ("kinds/sdk/src/names.rs", include_str!("../../../../../kinds/sdk/src/names.rs")),
     ("kinds/sdk/src/object.rs", include_str!("../../../../../kinds/sdk/src/object.rs")),
     ("kinds/sdk/src/props.rs", include_str!("../../../../../kinds/sdk/src/props.rs")),
