@@ -6,7 +6,7 @@ use crate::run::{Flow, Guest, Queued, Run, Stop, failed};
 use crate::unknown::Presence;
 use crate::write::{Refusal, Reply, describe};
 use crate::{Journal, StepState};
-use proxops_model::kind::{GuestType, KindStep, LiveValue, Method, Param};
+use proxops_model::kind::{GuestType, KindStep, LiveValue, Method, Param, ParamValue};
 use proxops_model::{ResourceId, Step, text};
 use proxops_pve::{Class, GuestConfig};
 use std::time::Instant;
@@ -182,6 +182,10 @@ impl Run<'_> {
         self.seed_owed |= owes_seed;
         let vmid = guest.vmid.to_string();
         let reply = self.write(queued.seq, method, &guest.segments(&vmid, &["config"]), form, debt).await?;
+        if matches!(reply, Reply::Done) {
+            let secret = |param: &&Param| matches!(param.value, ParamValue::Secret(_));
+            self.secrets_written.extend(set.iter().filter(secret).map(|param| param.key.clone()));
+        }
         if let Reply::Refused(refusal) = &reply
             && owes_seed
             && !owed_before

@@ -5,11 +5,11 @@ use crate::journal::OperationStart;
 use crate::notes::grown_slot;
 use crate::unknown::is_in_the_making;
 use crate::{ExecEnv, Journal, JournalError, Replanned, params};
-use proxops_model::kind::{GuestType, KindStep};
+use proxops_model::kind::{GuestType, KindStep, Param, ParamValue};
 use proxops_model::plan::Subject;
 use proxops_model::{Action, Change, Ended, Outcome, ResourceId, Step, Verb};
 use proxops_secrets::{MASK, Secret};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Why an action goes no further.
@@ -89,6 +89,8 @@ pub(crate) struct Run<'a> {
     pub upids: Vec<String>,
     /// Secrets that were put into requests.
     pub secrets: Vec<Secret>,
+    /// Keys that this run wrote a secret to. PVE masks them, so that no reading shows what they hold (fact Q23).
+    pub secrets_written: BTreeSet<String>,
 }
 
 /// Carries one action out. Never panics on purpose, never returns before its tasks ended or timed out.
@@ -167,6 +169,7 @@ impl<'a> Run<'a> {
             warnings: Vec::new(),
             upids: Vec::new(),
             secrets: Vec::new(),
+            secrets_written: BTreeSet::new(),
         };
         if run.seed_owed && run.queue.iter().any(|queued| matches!(queued.step, Step::Kind(_))) {
             // a seed image that an earlier run owed is rebuilt by the next action that writes
@@ -225,10 +228,11 @@ impl<'a> Run<'a> {
     /// Asks the planner anew. What it says about identity and obstacles ends the action here.
     pub(crate) async fn replan(&mut self) -> Flow<Replanned> {
         let fresh = self.fresh_clone_of.clone();
-        let found = match self.env.replanner.replan(self.action, fresh.as_ref()).await {
+        let mut found = match self.env.replanner.replan(self.action, fresh.as_ref()).await {
             Ok(found) => found,
             Err(text) => return failed(format!("{} can't be read back: {text}", self.what())),
         };
+        self.leave_written_secrets(&mut found);
         if let Some(why) = &found.blocked {
             return failed(why.clone());
         }
@@ -250,6 +254,25 @@ impl<'a> Run<'a> {
             self.confirmed = true;
         }
         Ok(found)
+    }
+
+    /// A kind can't see which secret PVE holds, and asks for it as long as the action that clones is not complete.
+    /// Each is written once.
+    fn leave_written_secrets(&self, found: &mut Replanned) {
+        let written = |param: &Param| {
+            matches!(param.value, ParamValue::Secret(_)) && self.secrets_written.contains(&param.key)
+        };
+        for step in &mut found.steps {
+            if let Step::Kind(KindStep::Configure { set, .. }) = step {
+                set.retain(|param| !written(param));
+            }
+        }
+        let empty = |step: &Step| {
+            matches!(step, Step::Kind(KindStep::Configure { set, unset, revert })
+                if set.is_empty() && unset.is_empty() && revert.is_empty())
+        };
+        found.steps.retain(|step| !empty(step));
+        found.changes.retain(|change| !(change.sensitive && self.secrets_written.contains(&change.key)));
     }
 
     /// Runs what the planner says instead of the rest of the queue.

@@ -32,10 +32,10 @@ pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| c == ',' || c == ';' || c.is_whitespace() || c == '\0').filter(|t| !t.is_empty())
 }
 
-/// Whether a tag list holds this tag; PVE folds case unless the datacenter says otherwise (fact C4),
-/// and the owner tag is always lower case.
+/// Whether a tag list holds exactly this tag. The owner tag is always lower case, and so is every tag of PVE unless
+/// the datacenter tells case apart: then one in upper case is another tag (fact C4).
 pub fn has_tag(tags: &str, tag: &str) -> bool {
-    split_list(tags).any(|t| t.eq_ignore_ascii_case(tag))
+    split_list(tags).any(|t| t == tag)
 }
 
 /// Text from outside, made safe for a terminal: control characters become their escapes.

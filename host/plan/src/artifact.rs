@@ -114,7 +114,8 @@ impl Planner<'_> {
                         state.size = f.size;
                         let key = (p.storage.clone(), p.filename.clone());
                         if shared && f.presence == Presence::Absent && !fetched.insert(key) {
-                            state.presence = Presence::Present; // fetched once, by the first node
+                            // fetched once, by the first node: the kind is asked about that one only
+                            state.presence = Presence::Unknown;
                         }
                     }
                     other => {

@@ -194,6 +194,7 @@ impl Drift<'_> {
         let declared: Vec<&str> = all.iter().map(|n| &*n.slot).collect();
         for (_, key, text) in self.live.slots("net") {
             if !declared.contains(&key) {
+                self.inherited_address(key, text);
                 self.changes.anomalies.push(
                     Anomaly::new(
                         Severity::Warning,
@@ -209,6 +210,18 @@ impl Drift<'_> {
         }
     }
 
+    /// Two containers with one address disturb each other: what a clone inherits of it goes, even where the manifest
+    /// does not name the interface.
+    fn inherited_address(&mut self, key: &str, text: &str) {
+        let was = Props::parse(text, &network::TABLE);
+        let mut props = was.clone();
+        if self.fresh && network::clear(&Network::default(), &was, true, &mut props) {
+            let text = props.to_string();
+            let field = Field::new("/spec/clone", key);
+            self.changes.settle(&self.live, field, false, Some(text.clone()), Value::Text(text));
+        }
+    }
+
     fn network(&mut self, entry: &Placed<'_, Network>) {
         let Placed { at, slot, item, .. } = entry;
         let field = Field::new(at, slot);
@@ -218,8 +231,11 @@ impl Drift<'_> {
         }
         let (same, text) = match self.live.text(slot) {
             Some(text) => {
-                let mut props = Props::parse(text, &network::TABLE);
-                (!merge(network::ROWS, item, &mut props), props.to_string())
+                let was = Props::parse(text, &network::TABLE);
+                let mut props = was.clone();
+                let merged = merge(network::ROWS, item, &mut props);
+                let cleared = network::clear(item, &was, self.fresh, &mut props);
+                (!merged && !cleared, props.to_string())
             }
             None => (false, network::new(item, entry.number).to_string()),
         };
@@ -334,14 +350,24 @@ impl Drift<'_> {
         self.changes.later.push(Step::MarkTemplate);
     }
 
-    /// Growth first, then the configuration, then the template mark. PVE reads protection as it was before
-    /// a write (fact L23), so volume keys never share their write with a lifted protection.
+    /// The configuration, then growth, then the template mark. A write of a volume key carries its new size (fact R13),
+    /// so growth comes before that one. PVE reads protection as it was before a write (fact L23), so volume keys never
+    /// share their write with a lifted protection.
     fn report(self) -> DriftReport {
         let protected = is_protected(&self.live);
         let mut report = self.changes.into_report();
-        let mut steps = self.growing;
+        let mut growing = self.growing;
+        let mut steps = Vec::new();
         for step in std::mem::take(&mut report.steps) {
             match step {
+                Step::Configure(write) if !protected && write.set.iter().any(|p| is_volume_key(&p.key)) => {
+                    steps.append(&mut growing);
+                    steps.push(Step::Configure(write));
+                }
+                Step::MarkTemplate => {
+                    steps.append(&mut growing);
+                    steps.push(Step::MarkTemplate);
+                }
                 Step::Configure(mut write)
                     if protected && write.set.iter().any(|p| is_volume_key(&p.key)) =>
                 {
@@ -352,6 +378,7 @@ impl Drift<'_> {
                     let switch =
                         |on| Step::configure_with(vec![Param::text("protection", bool_text(on))], Vec::new());
                     steps.push(if keeps { switch(false) } else { Step::configure_with(lifted, removed) });
+                    steps.append(&mut growing);
                     steps.push(Step::Configure(write));
                     if keeps {
                         steps.push(switch(true));
@@ -360,6 +387,7 @@ impl Drift<'_> {
                 step => steps.push(step),
             }
         }
+        steps.append(&mut growing);
         report.steps = steps;
         report
     }

@@ -96,6 +96,28 @@ pub fn new(network: &Network, number: u32) -> Props {
     props
 }
 
+/// Takes out what must not stand beside the declared address: the gateway of a static one that gives way, and after a
+/// clone every part of the template's address that the manifest does not declare. `was` is the
+/// interface as it is. Whether anything was taken out.
+pub fn clear(network: &Network, was: &Props, fresh: bool, props: &mut Props) -> bool {
+    let families = [("ip", &network.ip, "gw", &network.gw), ("ip6", &network.ip6, "gw6", &network.gw6)];
+    let mut changed = false;
+    for (ip_key, ip, gw_key, gw) in families {
+        let is_static = |text: &str| text.contains('/');
+        let gives_way =
+            was.get(ip_key).is_some_and(is_static) && ip.as_deref().is_some_and(|ip| !is_static(ip));
+        let drop_ip = fresh && ip.is_none();
+        let drop_gw = gw.is_none() && (fresh || gives_way);
+        for key in
+            [(drop_ip, ip_key), (drop_gw, gw_key)].into_iter().filter_map(|(drop, key)| drop.then_some(key))
+        {
+            changed |= props.get(key).is_some();
+            props.remove(key);
+        }
+    }
+    changed
+}
+
 /// Whether this is an IPv4 address with a prefix length of 8 to 32, as PVE takes it.
 pub fn is_cidr4(text: &str) -> bool {
     let parts = text.split_once('/').map(|(a, l)| (a.parse::<Ipv4Addr>(), l.parse::<u8>()));
@@ -143,6 +165,35 @@ mod tests {
             ..Network::default()
         };
         assert!(!merge(ROWS, &wanted, &mut live));
+    }
+
+    #[test]
+    fn a_gateway_goes_with_its_static_address() {
+        let dhcp = Network { ip: Some("dhcp".into()), ..Network::default() };
+        let was = Props::parse("name=eth0,ip=10.0.0.9/24,gw=10.0.0.1,gw6=fd00::1", &TABLE);
+        let mut props = was.clone();
+        assert!(merge(ROWS, &dhcp, &mut props) && clear(&dhcp, &was, false, &mut props));
+        assert_eq!(props.to_string(), "name=eth0,ip=dhcp,gw6=fd00::1");
+        // one that somebody put beside dhcp is not ours
+        let was = Props::parse("name=eth0,ip=dhcp,gw=10.0.0.1", &TABLE);
+        assert!(!clear(&dhcp, &was, false, &mut was.clone()));
+    }
+
+    #[test]
+    fn a_clone_keeps_of_an_address_what_is_declared() {
+        let was = Props::parse("name=eth0,ip=10.0.0.9/24,gw=10.0.0.1,ip6=auto,tag=5", &TABLE);
+        let mut props = was.clone();
+        assert!(clear(&Network::default(), &was, true, &mut props));
+        assert_eq!(props.to_string(), "name=eth0,tag=5");
+        let own =
+            Network { ip: Some("10.0.0.9/24".into()), gw: Some("10.0.0.1".into()), ..Network::default() };
+        let mut props = was.clone();
+        assert!(clear(&own, &was, true, &mut props));
+        assert_eq!(props.to_string(), "name=eth0,ip=10.0.0.9/24,gw=10.0.0.1,tag=5");
+        assert!(
+            !clear(&own, &was, false, &mut was.clone()),
+            "after that, what is not declared is left alone"
+        );
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn wanted(
         Some(tags) => canonical(tags.iter().map(String::as_str), style),
         None => live.clone(),
     };
-    if !want.iter().any(|t| t.eq_ignore_ascii_case(owner)) {
+    if !want.iter().any(|t| t == owner) {
         want.push(owner.to_owned());
         want = canonical(want.iter().map(String::as_str), style);
     }
@@ -80,6 +80,9 @@ mod tests {
         assert_eq!(wanted(None, Some("backup01;proxops"), "proxops", &s), None);
         assert_eq!(wanted(None, Some("backup01"), "proxops", &s).as_deref(), Some("backup01;proxops"));
         assert_eq!(wanted(None, None, "proxops", &s).as_deref(), Some("proxops"));
+        let sensitive = style(true, false);
+        let both = wanted(None, Some("ProxOps"), "proxops", &sensitive);
+        assert_eq!(both.as_deref(), Some("ProxOps;proxops"), "there it is another tag (fact C4)");
         assert_eq!(wanted(Some(&[]), Some("a;proxops"), "proxops", &s).as_deref(), Some("proxops"));
     }
 

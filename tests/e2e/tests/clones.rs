@@ -1,6 +1,7 @@
 //! Clones onto other nodes: what PVE would refuse is explained before anything is sent (fact Q38).
 
-use crate::support::{manifest, vm};
+use crate::documents::{PASSWORD, SECRETS_LINES, age_key, secrets_document};
+use crate::support::{iso, manifest, vm};
 use proxops_e2e::{Bench, CLUSTER};
 use proxops_sim::{World, seed};
 use serde_json::{Value, json};
@@ -65,5 +66,40 @@ fn a_clone_beside_its_template_may_go_to_a_local_storage() {
     let run = bench.apply().exits(0);
     assert_eq!(run.actions(), ["clone VM/web"], "{run}");
     assert!(bench.world().guests[&100].config["scsi0"].starts_with("local-lvm:"));
+    bench.converged();
+}
+
+#[test]
+fn a_declared_password_is_written_once_by_the_action_that_clones() {
+    for inherited in [false, true] {
+        let data = json!({"ci-user": "ops", "ci-password-ref": "cloud-init.passwords.one"});
+        let mut bench = bench("nfs", json!({ "cloud-init-data": data }));
+        bench.configure(&SECRETS_LINES);
+        bench.write(&format!("clusters/{CLUSTER}/secrets.sops.yaml"), secrets_document());
+        bench.set("SOPS_AGE_KEY", &age_key().0);
+        if inherited {
+            let hash = ("cipassword".to_owned(), "$5$template".to_owned());
+            bench.world().guests.get_mut(&900).unwrap().config.extend([hash]);
+        }
+        bench.writes();
+        let run = bench.apply().exits(0);
+        assert_eq!(run.actions(), ["clone VM/web"], "{run}");
+        let passwords = bench.writes().iter().filter(|w| w.params.contains_key("cipassword")).count();
+        assert_eq!(passwords, 1, "{run}");
+        assert!(!run.stdout.contains(PASSWORD) && bench.world().guests[&100].running);
+        bench.converged();
+    }
+}
+
+#[test]
+fn a_file_on_a_shared_storage_is_fetched_once_for_all_its_nodes() {
+    let bench = Bench::new(world());
+    let mut file = iso("netinst");
+    let spec = file["spec"].as_object_mut().unwrap();
+    spec.remove("node");
+    spec.extend([("nodes".to_owned(), json!(["pve01", "pve02"])), ("storage".to_owned(), json!("nfs"))]);
+    bench.documents(&format!("iso/{CLUSTER}/netinst.yaml"), &[file]);
+    let run = bench.apply().exits(0);
+    assert_eq!(run.actions(), ["download ISO/netinst"], "{run}");
     bench.converged();
 }

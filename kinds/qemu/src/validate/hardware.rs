@@ -153,6 +153,7 @@ fn pass_through(hardware: &Hardware, report: &mut Report) {
             }
             _ => {}
         }
+        mapping(device.mapping.as_deref(), &format!("{at}/mapping"), report);
         if let Some(mdev) =
             device.mdev.as_deref().filter(|m| m.is_empty() || m.contains(['/', '.', ':', ',']))
         {
@@ -170,6 +171,7 @@ fn pass_through(hardware: &Hardware, report: &mut Report) {
     {
         let at = format!("/spec/hardware/usb-devices/{i}");
         slot_of_family(&slot, "usb", 13, &format!("{at}/slot"), report);
+        mapping(device.mapping.as_deref(), &format!("{at}/mapping"), report);
         repeated(&slot, devices::usb_slots(&hardware.usb_devices), i, &format!("{at}/slot"), report);
         match (&device.host, &device.mapping) {
             (Some(_), Some(_)) => report
@@ -192,9 +194,21 @@ fn pass_through(hardware: &Hardware, report: &mut Report) {
         let at = format!("/spec/hardware/virtiofs/{i}");
         slot_of_family(&slot, "virtiofs", 9, &format!("{at}/slot"), report);
         repeated(&slot, devices::virtiofs_slots(&hardware.virtiofs), i, &format!("{at}/slot"), report);
-        if folder.dirid.is_empty() || folder.dirid.contains([',', '=']) {
-            report.error(format!("{at}/dirid"), "bad-value", "`dirid` must be a directory mapping's name");
-        }
+        mapping(Some(&folder.dirid), &format!("{at}/dirid"), report);
+    }
+}
+
+/// A resource mapping's name, as PVE's format `pve-configid` has it.
+fn mapping(name: Option<&str>, at: &str, report: &mut Report) {
+    let sound = |name: &str| {
+        name.len() > 1
+            && name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+    };
+    if let Some(name) = name.filter(|name| !sound(name)) {
+        report
+            .error(at, "bad-value", format!("{} is no name of a resource mapping", quoted(name)))
+            .help("a letter, then letters, digits, - and _, at least two in all");
     }
 }
 
