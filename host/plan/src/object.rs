@@ -322,7 +322,7 @@ impl Planner<'_> {
                 continue;
             }
             let wanted = self.index.resources.keys().any(|id| id.kind == kind);
-            if self.empty_desired(kind, wanted, group.len(), plan) {
+            if self.empty_desired(kind, kind, wanted, group.len(), plan) {
                 continue;
             }
             for old in group {

@@ -95,6 +95,11 @@ impl Planner<'_> {
         for c in found {
             groups.entry((c.fact.guest_type, c.template)).or_default().push(c);
         }
+        for guest_type in [GuestType::Qemu, GuestType::Lxc] {
+            if self.guarded_type(guest_type, &groups, plan) {
+                groups.retain(|(of, _), _| *of != guest_type);
+            }
+        }
         let mut ready: Vec<Candidate> = Vec::new();
         for ((guest_type, template), group) in groups {
             if self.guarded(guest_type, template, group.len(), plan) {
@@ -151,13 +156,34 @@ impl Planner<'_> {
     fn guarded(&self, guest_type: GuestType, template: bool, live: usize, plan: &mut ClusterPlan) -> bool {
         let wanted = |t: &Target| matches!(t, Target::Guest { guest_type: g, template: m } if *g == guest_type && *m == template);
         let any = self.index.resources.values().any(|r| wanted(&r.target));
-        self.empty_desired(kind_name(guest_type, template), any, live, plan)
+        let kind = kind_name(guest_type, template);
+        self.empty_desired(kind, kind, any, live, plan)
     }
 
-    /// The guard itself: whether nothing of this kind may be deleted.
+    /// The same of guests and templates together, which count as one where neither has a manifest.
+    fn guarded_type(
+        &self,
+        guest_type: GuestType,
+        groups: &BTreeMap<(GuestType, bool), Vec<Candidate>>,
+        plan: &mut ClusterPlan,
+    ) -> bool {
+        let live = |template| groups.get(&(guest_type, template)).map_or(0, Vec::len);
+        let (guests, templates) = (live(false), live(true));
+        if guests == 0 || templates == 0 {
+            return false;
+        }
+        let wanted = |t: &Target| matches!(t, Target::Guest { guest_type: g, .. } if *g == guest_type);
+        let any = self.index.resources.values().any(|r| wanted(&r.target));
+        let kind = kind_name(guest_type, false);
+        let both = format!("{kind} or {}", kind_name(guest_type, true));
+        self.empty_desired(kind, &both, any, guests + templates, plan)
+    }
+
+    /// The guard itself: whether nothing of this kind, or of `what`, may be deleted.
     pub(crate) fn empty_desired(
         &self,
         kind: &str,
+        what: &str,
         wanted: bool,
         live: usize,
         plan: &mut ClusterPlan,
@@ -174,7 +200,7 @@ impl Planner<'_> {
             node: None,
             vmid: None,
             message: format!(
-                "the composition lists no {kind}, but {live} live ones carry the tag {}; none is deleted, since reconcile.prune-budget is {budget}",
+                "the composition lists no {what}, but {live} live ones carry the tag {}; none is deleted, since reconcile.prune-budget is {budget}",
                 self.options.owner_tag
             ),
             help: Some(format!(

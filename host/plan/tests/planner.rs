@@ -181,6 +181,16 @@ fn nothing_desired_and_more_owned_than_the_budget_suppresses_the_prune() {
 }
 
 #[test]
+fn guests_and_templates_count_together_where_neither_is_desired() {
+    let many = || Bench::new().budget(1).live(owned(103, "a", "1")).live(owned(104, "b", "1").template());
+    let plan = many().plan();
+    assert!(plan.actions.is_empty(), "{plan:?}");
+    assert_eq!(codes(&plan), ["empty-desired"]);
+    assert!(plan.anomalies[0].message.contains("2 live"), "{:?}", plan.anomalies);
+    assert_eq!(many().vm("web", 101, "1").plan().deferred.len(), 1, "the budget alone counts");
+}
+
+#[test]
 fn protection_lock_ha_and_replication_keep_a_guest_from_being_pruned() {
     let base = || Bench::new().vm("web", 101, "2048").live(owned(101, "web", "2048"));
     let one = |bench: Bench, code: &str| {
