@@ -93,7 +93,7 @@ fn a_declared_password_is_written_once_by_the_action_that_clones() {
 
 #[test]
 fn a_file_on_a_shared_storage_is_fetched_once_for_all_its_nodes() {
-    let bench = Bench::new(world());
+    let mut bench = Bench::new(world());
     let mut file = iso("netinst");
     let spec = file["spec"].as_object_mut().unwrap();
     spec.remove("node");
