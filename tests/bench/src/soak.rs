@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 /// Guests; every second one is stopped and changed again and again.
 pub const GUESTS: u32 = 40;
 const CYCLES: u32 = 1_000;
+/// A cycle begins no sooner after the one before: there must be something to put right in each.
+const PACE: Duration = Duration::from_millis(110);
 /// From here on nothing may grow: caches are warm, and the journal has been trimmed.
 const WARM: u32 = 700;
 
@@ -103,7 +105,9 @@ pub async fn rows() -> Result<Vec<Row>> {
     let (mut done, mut failed, mut aborted) = (0_u32, 0_u32, 0_u32);
     let mut last_error = None;
     let started = Instant::now();
+    let mut pace = tokio::time::interval(PACE);
     for cycle in 0..CYCLES {
+        pace.tick().await;
         let mut planned = process.plan(cluster, Wish::Change, &Cancel::new()).await;
         process.execute(&mut planned, Arc::new(NoProgress), Cancel::new()).await;
         aborted += u32::from(planned.plan.error.is_some());
