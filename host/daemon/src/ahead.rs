@@ -34,8 +34,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    pub(crate) fn holds(&self, fact: &GuestFact) -> bool {
-        self.index.vmids.contains_key(&fact.vmid) || text::has_tag(&fact.tags, &self.owner_tag)
+    pub(crate) fn holds(&self, vmid: u32, tags: &str) -> bool {
+        self.index.vmids.contains_key(&vmid) || text::has_tag(tags, &self.owner_tag)
     }
 }
 
@@ -44,8 +44,12 @@ impl Wanted {
 pub(crate) async fn read(client: &Client, index: &Index, wanted: Option<&Wanted>) -> Ahead {
     let Ok(nodes) = client.nodes().await else { return Ahead::default() };
     let online = nodes.into_iter().filter(|node| node.online() && index.allows(&node.name));
-    let lists = online.flat_map(|n| [(n.name.clone(), GuestType::Qemu), (n.name, GuestType::Lxc)]).collect();
-    lists_and_guests(client, lists, wanted).await
+    lists_and_guests(client, online.flat_map(|node| lists_of(&node.name)).collect(), wanted).await
+}
+
+/// The lists that a node has.
+pub(crate) fn lists_of(node: &str) -> [List; 2] {
+    [GuestType::Qemu, GuestType::Lxc].map(|guest_type| (node.to_owned(), guest_type))
 }
 
 /// These lists, and of the guests in them those that are wanted. Each list is a task of its own, so that answers are
@@ -79,8 +83,8 @@ async fn guests(
     entries: &[GuestEntry],
     wanted: &Wanted,
 ) -> Vec<(GuestFact, Result<GuestRead, String>)> {
-    let facts = entries.iter().map(|entry| fact(entry.clone(), node, *guest_type));
-    read_all(client, facts.filter(|fact| wanted.holds(fact)).collect(), &wanted.index).await
+    let held = entries.iter().filter(|entry| wanted.holds(entry.vmid, &entry.tags));
+    read_all(client, held.map(|entry| fact(entry.clone(), node, *guest_type)).collect(), &wanted.index).await
 }
 
 /// Reads these guests; what waits for a restart of those in the composition.

@@ -105,7 +105,7 @@ async fn node_lists(
         .nodes
         .iter()
         .filter(|(name, state)| index.allows(name) && **state == NodeState::Online)
-        .flat_map(|(name, _)| [(name.clone(), GuestType::Qemu), (name.clone(), GuestType::Lxc)])
+        .flat_map(|(name, _)| ahead::lists_of(name))
         .collect();
     lists.retain(|list, _| due.contains(list));
     let missing = due.into_iter().filter(|list| !lists.contains_key(list)).collect();
@@ -170,7 +170,7 @@ async fn guest_reads(client: &Client, wanted: &Wanted, mut reads: Reads, world: 
     let allowed =
         |f: &GuestFact| wanted.index.allows(&f.node) && nodes.get(&f.node) == Some(&NodeState::Online);
     let mut left = Vec::new();
-    for fact in guests.values().filter(|f| allowed(f) && wanted.holds(f)) {
+    for fact in guests.values().filter(|f| allowed(f) && wanted.holds(f.vmid, &f.tags)) {
         let as_read =
             |f: &GuestFact| f.node == fact.node && f.guest_type == fact.guest_type && f.power == fact.power;
         match reads.remove(&fact.vmid) {

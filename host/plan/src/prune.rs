@@ -96,13 +96,17 @@ impl Planner<'_> {
             groups.entry((c.fact.guest_type, c.template)).or_default().push(c);
         }
         for guest_type in [GuestType::Qemu, GuestType::Lxc] {
-            if self.guarded_type(guest_type, &groups, plan) {
+            // Guests and templates count as one where neither has a manifest.
+            let live = |template| groups.get(&(guest_type, template)).map_or(0, Vec::len);
+            let (guests, templates) = (live(false), live(true));
+            let both = guests > 0 && templates > 0;
+            if both && self.guarded(guest_type, &[false, true], guests + templates, plan) {
                 groups.retain(|(of, _), _| *of != guest_type);
             }
         }
         let mut ready: Vec<Candidate> = Vec::new();
         for ((guest_type, template), group) in groups {
-            if self.guarded(guest_type, template, group.len(), plan) {
+            if self.guarded(guest_type, &[template], group.len(), plan) {
                 continue;
             }
             for c in group {
@@ -153,30 +157,18 @@ impl Planner<'_> {
 
     /// The empty-desired guard: a kind without any manifest is more likely a mistake in the repository
     /// than the wish to delete everything.
-    fn guarded(&self, guest_type: GuestType, template: bool, live: usize, plan: &mut ClusterPlan) -> bool {
-        let wanted = |t: &Target| matches!(t, Target::Guest { guest_type: g, template: m } if *g == guest_type && *m == template);
-        let any = self.index.resources.values().any(|r| wanted(&r.target));
-        let kind = kind_name(guest_type, template);
-        self.empty_desired(kind, kind, any, live, plan)
-    }
-
-    /// The same of guests and templates together, which count as one where neither has a manifest.
-    fn guarded_type(
+    fn guarded(
         &self,
         guest_type: GuestType,
-        groups: &BTreeMap<(GuestType, bool), Vec<Candidate>>,
+        templates: &[bool],
+        live: usize,
         plan: &mut ClusterPlan,
     ) -> bool {
-        let live = |template| groups.get(&(guest_type, template)).map_or(0, Vec::len);
-        let (guests, templates) = (live(false), live(true));
-        if guests == 0 || templates == 0 {
-            return false;
-        }
-        let wanted = |t: &Target| matches!(t, Target::Guest { guest_type: g, .. } if *g == guest_type);
+        let wanted = |t: &Target| matches!(t, Target::Guest { guest_type: g, template } if *g == guest_type && templates.contains(template));
         let any = self.index.resources.values().any(|r| wanted(&r.target));
-        let kind = kind_name(guest_type, false);
-        let both = format!("{kind} or {}", kind_name(guest_type, true));
-        self.empty_desired(kind, &both, any, guests + templates, plan)
+        let kinds: Vec<&str> = templates.iter().map(|template| kind_name(guest_type, *template)).collect();
+        let first = kinds.first().copied().unwrap_or_default();
+        self.empty_desired(first, &kinds.join(" or "), any, live, plan)
     }
 
     /// The guard itself: whether nothing of this kind, or of `what`, may be deleted.

@@ -1,7 +1,6 @@
 //! PVE sends the same value as number, numeric string, boolean or text, from call to call.
 
 use proxops_model::kind::LiveValue;
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -102,41 +101,10 @@ pub(crate) struct Live(pub LiveValue);
 
 impl<'de> Deserialize<'de> for Live {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        fn of<E>(value: Value) -> Result<Live, E> {
-            Ok(Live(LiveValue::from_json(&value)))
-        }
-        impl<'de> Visitor<'de> for Any {
-            type Value = Live;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("any value")
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Live, E> {
-                Ok(Live(LiveValue::Text(text.to_owned())))
-            }
-            fn visit_bool<E>(self, flag: bool) -> Result<Live, E> {
-                of(flag.into())
-            }
-            fn visit_i64<E>(self, number: i64) -> Result<Live, E> {
-                of(number.into())
-            }
-            fn visit_u64<E>(self, number: u64) -> Result<Live, E> {
-                of(number.into())
-            }
-            fn visit_f64<E>(self, number: f64) -> Result<Live, E> {
-                of(number.into())
-            }
-            fn visit_unit<E>(self) -> Result<Live, E> {
-                of(Value::Null)
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Live, A::Error> {
-                of(Value::deserialize(SeqAccessDeserializer::new(seq))?)
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Live, A::Error> {
-                of(Value::deserialize(MapAccessDeserializer::new(map))?)
-            }
-        }
-        deserializer.deserialize_any(Any)
+        Ok(Self(match Value::deserialize(deserializer)? {
+            Value::String(text) => LiveValue::Text(text),
+            other => LiveValue::from_json(&other),
+        }))
     }
 }
 
