@@ -78,7 +78,7 @@ pub(crate) fn draft(
         attributes: Vec::new(),
         notes: Vec::new(),
     };
-    let mut run = Run { kind, fields, live, context, draft };
+    let mut run = Run { kind, fields, live, context, draft, json: None };
     run.tell_hidden();
     run.hide_secrets();
     let validated = run.make_valid()?;
@@ -98,15 +98,18 @@ struct Run<'a> {
     live: &'a Live,
     context: &'a Context,
     draft: Draft,
+    /// The spec as kinds get it, until it changes.
+    json: Option<String>,
 }
 
 impl Run<'_> {
-    fn manifest(&self) -> Manifest {
+    fn manifest(&mut self) -> Manifest {
+        let spec = self.json.get_or_insert_with(|| self.draft.spec.to_value().to_string());
         Manifest {
             name: self.draft.id.name.clone(),
             labels: self.draft.labels.clone(),
             annotations: self.draft.annotations.clone(),
-            spec: self.draft.spec.to_value().to_string(),
+            spec: spec.clone(),
         }
     }
 
@@ -115,6 +118,7 @@ impl Run<'_> {
         let Some(inner) = pointer.strip_prefix("/spec") else { return false };
         let slot = self.slot_of(inner);
         let Some((at, taken)) = self.draft.spec.take(inner) else { return false };
+        self.json = None;
         let path = steps(&at);
         let key = key.map(str::to_owned).or(slot).or_else(|| self.fields.key(&path).map(str::to_owned));
         let key = key.or_else(|| path.last().cloned()).unwrap_or_default();
@@ -180,8 +184,9 @@ impl Run<'_> {
     /// Leaves out what the kind itself would refuse.
     fn make_valid(&mut self) -> Result<Validated, Trouble> {
         for _ in 0..MOST_REPAIRS {
+            let manifest = self.manifest();
             let validation =
-                self.kind.validate(&self.manifest()).map_err(|fault| Trouble::Fault(fault.to_string()))?;
+                self.kind.validate(&manifest).map_err(|fault| Trouble::Fault(fault.to_string()))?;
             let errors = validation.diagnostics.iter().filter(|d| d.severity == Severity::Error);
             let Some(error) = errors.max_by_key(|d| d.at.len()) else {
                 return validation
@@ -201,10 +206,8 @@ impl Run<'_> {
     fn compare(&mut self, mut validated: Validated) -> Result<(), Trouble> {
         let mut ignore: BTreeSet<String> = BTreeSet::new();
         for _ in 0..MOST_REPAIRS {
-            let report = self
-                .kind
-                .drift(&self.manifest(), self.live, &self.context_of(&validated))
-                .map_err(Trouble::of)?;
+            let (manifest, context) = (self.manifest(), self.context_of(&validated));
+            let report = self.kind.drift(&manifest, self.live, &context).map_err(Trouble::of)?;
             const WHY: &str = "a comparison would change it; it is not owned and stays in PVE";
             let wrong = report.changes.into_iter().filter(|change| change.key != TAGS);
             if let Some(change) = wrong.max_by_key(|change| change.at.len()) {

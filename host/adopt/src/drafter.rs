@@ -8,7 +8,7 @@ use proxops_plan::GuestRead;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 /// A draft with its text.
 pub(crate) type Outcome = Result<(Draft, String), Trouble>;
@@ -24,31 +24,27 @@ pub(crate) struct Drew {
 /// By vmid.
 pub(crate) type Drawn = BTreeMap<u32, Drew>;
 
+/// Fields of all kinds, by kind.
+pub(crate) type AllFields = BTreeMap<String, Fields>;
+
+/// What the schemas of these kinds say.
+pub(crate) fn all_fields(kinds: &dyn KindSet) -> AllFields {
+    kinds.all().iter().map(|k| (k.info().kind.clone(), Fields::of(&k.info().schema))).collect()
+}
+
 /// Everything that a draft depends on but the object.
 pub(crate) struct Drafter {
-    kinds: Arc<dyn KindSet>,
-    fields: BTreeMap<String, Fields>,
+    pub kinds: Arc<dyn KindSet>,
+    pub fields: Arc<AllFields>,
     /// By node: what an object there may refer to.
-    contexts: BTreeMap<String, Context>,
+    pub contexts: BTreeMap<String, Context>,
     /// Names of guests by vmid.
-    names: BTreeMap<u32, String>,
-    types: BTreeMap<u32, GuestType>,
-    secrets: bool,
+    pub names: BTreeMap<u32, String>,
+    pub types: BTreeMap<u32, GuestType>,
+    pub secrets: bool,
 }
 
 impl Drafter {
-    pub fn new(
-        kinds: Arc<dyn KindSet>,
-        contexts: BTreeMap<String, Context>,
-        names: BTreeMap<u32, String>,
-        types: BTreeMap<u32, GuestType>,
-        secrets: bool,
-    ) -> Self {
-        let fields =
-            kinds.all().iter().map(|k| (k.info().kind.clone(), Fields::of(&k.info().schema))).collect();
-        Self { kinds, fields, contexts, names, types, secrets }
-    }
-
     /// One object on a node.
     pub fn draft(&self, kind: &dyn KindApi, name: &str, live: &Live, node: &str) -> Outcome {
         let (context, fields) = (self.contexts.get(node), self.fields.get(&kind.info().kind));
@@ -60,16 +56,13 @@ impl Drafter {
         Ok((draft, text))
     }
 
-    /// Threads that draft what is handed on to them, until the sender is dropped.
-    pub fn draw(self: &Arc<Self>) -> (Sender<GuestRead>, Vec<JoinHandle<Drawn>>) {
+    /// Starts to draft what will be handed on, until the sender is dropped. One processor is left to those who read.
+    pub fn draw(self: Arc<Self>) -> (Sender<GuestRead>, Drawing) {
         let (hand_on, handed) = channel();
-        let handed = Arc::new(Mutex::new(handed));
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let drawing = (0..threads).map(|_| {
-            let (drafter, handed) = (Arc::clone(self), Arc::clone(&handed));
-            tokio::task::spawn_blocking(move || drafter.work(&handed))
-        });
-        (hand_on, drawing.collect())
+        let mut drawing =
+            Drawing { drafter: self, handed: Arc::new(Mutex::new(handed)), threads: Vec::new() };
+        (1..processors().max(2)).for_each(|_| drawing.add_thread());
+        (hand_on, drawing)
     }
 
     fn work(&self, handed: &Mutex<Receiver<GuestRead>>) -> Drawn {
@@ -89,4 +82,34 @@ impl Drafter {
             drawn.insert(vmid, Drew { name, kind, live, outcome });
         }
     }
+}
+
+/// Threads that draft.
+pub(crate) struct Drawing {
+    drafter: Arc<Drafter>,
+    handed: Arc<Mutex<Receiver<GuestRead>>>,
+    threads: Vec<JoinHandle<Drawn>>,
+}
+
+impl Drawing {
+    fn add_thread(&mut self) {
+        let (drafter, handed) = (Arc::clone(&self.drafter), Arc::clone(&self.handed));
+        self.threads.push(tokio::task::spawn_blocking(move || drafter.work(&handed)));
+    }
+
+    /// All that was handed on, drafted; nobody reads any more.
+    pub async fn finish(mut self) -> Result<Drawn, JoinError> {
+        if self.threads.len() < processors() {
+            self.add_thread();
+        }
+        let mut drawn = Drawn::new();
+        for thread in self.threads {
+            drawn.extend(thread.await?);
+        }
+        Ok(drawn)
+    }
+}
+
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }

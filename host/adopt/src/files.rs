@@ -4,7 +4,7 @@ use anyhow::{Context as _, bail};
 use proxops_secrets::{Replaced, replace};
 use std::fs;
 use std::io::{ErrorKind, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What may be written over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +28,11 @@ pub(crate) enum Wrote {
     Changed(String),
 }
 
-/// Writes one file below the root.
+/// Makes the folder of a file below the root; the result is where it really is.
 ///
 /// # Errors
-/// The folder leads out of the repository, or the file can't be written.
-pub(crate) fn write(root: &Path, file: &str, text: &str, over: Over<'_>) -> anyhow::Result<Wrote> {
+/// The folder leads out of the repository, or can't be made.
+pub(crate) fn folder(root: &Path, file: &str) -> anyhow::Result<PathBuf> {
     let path = root.join(file);
     let folder = path.parent().unwrap_or(root);
     fs::create_dir_all(folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
@@ -44,19 +44,33 @@ pub(crate) fn write(root: &Path, file: &str, text: &str, over: Over<'_>) -> anyh
             real.display()
         );
     }
+    Ok(real)
+}
+
+/// Writes one file in a [`folder`].
+///
+/// # Errors
+/// The file can't be written.
+pub(crate) fn write(folder: &Path, name: &str, text: &str, over: Over<'_>) -> anyhow::Result<Wrote> {
+    let path = folder.join(name);
     let failed = || format!("can't write {}", path.display());
+    if over == Over::Nothing {
+        return match path.symlink_metadata() {
+            Ok(_) => Ok(Wrote::Exists),
+            Err(_) => create(folder, &path, text).with_context(failed),
+        };
+    }
     let there = match fs::read(&path) {
         Ok(there) => Some(there),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error).with_context(failed),
     };
     match (over, there) {
-        (Over::Nothing, Some(_)) => Ok(Wrote::Exists),
-        (Over::Anything | Over::This(_), Some(there)) if there == text.as_bytes() => Ok(Wrote::Yes),
+        (_, Some(there)) if there == text.as_bytes() => Ok(Wrote::Yes),
         (Over::This(old), Some(_)) => replaced(&path, old, text).with_context(failed),
-        (Over::Anything, Some(there)) => replaced(&path, &there, text).with_context(failed),
+        (_, Some(there)) => replaced(&path, &there, text).with_context(failed),
         (Over::This(_), None) => Ok(Wrote::Changed("it was removed by somebody else meanwhile".to_owned())),
-        (Over::Nothing | Over::Anything, None) => create(&real, &path, text).with_context(failed),
+        (_, None) => create(folder, &path, text).with_context(failed),
     }
 }
 
@@ -95,7 +109,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let read = || fs::read_to_string(root.join("vm/a.yaml")).unwrap();
-        let write = |text: &str, over| write(&root, "vm/a.yaml", text, over).unwrap();
+        let vm = super::folder(&root, "vm/a.yaml").unwrap();
+        let write = |text: &str, over| write(&vm, "a.yaml", text, over).unwrap();
         assert_eq!(write("1", Over::Nothing), Wrote::Yes);
         assert_eq!((write("2", Over::Nothing), read()), (Wrote::Exists, "1".to_owned()));
         assert_eq!((write("2", Over::This(b"1")), read()), (Wrote::Yes, "2".to_owned()));

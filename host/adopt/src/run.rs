@@ -1,12 +1,11 @@
 //! One run over one cluster.
 
 use crate::draft::{Draft, Trouble};
-use crate::drafter::{Drafter, Drawn};
+use crate::drafter::{AllFields, Drafter, Drawn, all_fields, processors};
 use crate::existing::{Existing, Known, Texts, replaceable};
 use crate::files::{self, Over, Wrote};
 use crate::read::{self, File, Readings};
 use crate::report::{GapNote, HoleNote, Noted, Report};
-use crate::schema::Fields;
 use crate::select::{Wanted, only};
 use crate::tree::{Tree, steps};
 use crate::{Progress, names, target, yaml};
@@ -18,6 +17,7 @@ use proxops_pve::Mode;
 use proxops_repo::Cluster;
 use proxops_secrets::{IdentitySources, SecretsFile, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How a run is done.
@@ -88,6 +88,7 @@ pub async fn adopt(
     let existing = tokio::task::block_in_place(|| Existing::find(repository, cluster, kinds, &texts));
     let mut run = Run {
         kinds,
+        fields: Arc::new(all_fields(kinds)),
         cluster: &cluster.name,
         options,
         existing,
@@ -112,9 +113,7 @@ pub async fn adopt(
         let facts = all.filter(|f| wanted.guests.contains(&f.vmid)).collect();
         let (hand_on, drawing) = drafter.draw();
         read::guests(&client, &run.world, &index, facts, hand_on, progress, &mut readings).await;
-        for drawn_here in drawing {
-            drawn.extend(drawn_here.await?);
-        }
+        drawn.extend(drawing.finish().await?);
         if templates {
             reach.extend(drawn.values().filter_map(|d| Reach::anywhere(d.outcome.as_ref().ok()?)));
         }
@@ -133,7 +132,7 @@ pub async fn adopt(
     }
     if !options.dry_run {
         run.save_keys(document)?;
-        run.write(&repository.root)?;
+        tokio::task::block_in_place(|| run.write(&repository.root))?;
     }
     Ok(run.finish())
 }
@@ -164,6 +163,7 @@ struct Page {
 
 struct Run<'a> {
     kinds: &'a dyn KindSet,
+    fields: Arc<AllFields>,
     cluster: &'a str,
     options: &'a Options,
     existing: Existing,
@@ -269,7 +269,8 @@ impl<'a> Run<'a> {
             contexts.insert(node.clone(), Context { references, ..self.world.context.clone() });
         }
         let types = self.world.guests.values().map(|g| (g.vmid, g.guest_type)).collect();
-        Drafter::new(Arc::clone(kinds), contexts, names, types, self.options.secrets)
+        let (kinds, fields) = (Arc::clone(kinds), Arc::clone(&self.fields));
+        Drafter { kinds, fields, contexts, names, types, secrets: self.options.secrets }
     }
 
     /// Manifests of files, and what guests may refer to.
@@ -502,15 +503,35 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn write(&mut self, root: &std::path::Path) -> anyhow::Result<()> {
-        let mut kept = Vec::new();
-        for mut page in std::mem::take(&mut self.pages) {
-            let over = match (&page.replaces, self.options.force) {
+    fn write(&mut self, root: &Path) -> anyhow::Result<()> {
+        let mut folders: BTreeMap<String, PathBuf> = BTreeMap::new();
+        let mut taken = BTreeSet::new();
+        let (mut jobs, mut kept) = (Vec::new(), Vec::new());
+        for page in std::mem::take(&mut self.pages) {
+            let (folder, name) = page.file.rsplit_once('/').unwrap_or(("", &page.file));
+            let real = match folders.get(folder) {
+                Some(real) => real.clone(),
+                None => folders.entry(folder.to_owned()).or_insert(files::folder(root, &page.file)?).clone(),
+            };
+            let name = name.to_owned();
+            if taken.insert(page.file.clone()) {
+                jobs.push((page, real, name));
+            } else {
+                let why = format!("{} is the manifest of another object of this run", page.file);
+                self.report.skipped.push(Noted { why, file: Some(page.file), ..page.about });
+            }
+        }
+        let force = self.options.force;
+        let outcomes = in_parallel(&jobs, |(page, folder, name)| {
+            let over = match (&page.replaces, force) {
                 (Some(text), _) => Over::This(text),
                 (None, true) => Over::Anything,
                 (None, false) => Over::Nothing,
             };
-            page.about.why = match files::write(root, &page.file, &page.text, over)? {
+            files::write(folder, name, &page.text, over)
+        });
+        for ((mut page, ..), outcome) in jobs.into_iter().zip(outcomes) {
+            page.about.why = match outcome? {
                 Wrote::Yes => {
                     kept.push(page);
                     continue;
@@ -528,12 +549,10 @@ impl<'a> Run<'a> {
     }
 
     fn finish(mut self) -> Report {
-        let mut fields: BTreeMap<String, Fields> = BTreeMap::new();
         for page in std::mem::take(&mut self.pages) {
             let (file, draft) = (&page.file, &page.draft);
             self.list(file);
-            let schema = self.kinds.get(&draft.id.kind).map_or("", |kind| kind.info().schema.as_str());
-            let fields = fields.entry(draft.id.kind.clone()).or_insert_with(|| Fields::of(schema));
+            let fields = self.fields.get(&draft.id.kind);
             let report = &mut self.report;
             report.written.push(file.clone());
             report.masked_secrets += draft.masked;
@@ -544,11 +563,15 @@ impl<'a> Run<'a> {
                 value: gap.value.clone(),
                 why: gap.why.clone(),
             }));
-            report.incomplete.extend(draft.holes.iter().map(|hole| HoleNote {
-                file: file.clone(),
-                field: hole.at.clone(),
-                key: fields.key(&steps(hole.at.strip_prefix("/spec").unwrap_or_default())).map(str::to_owned),
-                why: hole.why.clone(),
+            report.incomplete.extend(draft.holes.iter().map(|hole| {
+                HoleNote {
+                    file: file.clone(),
+                    field: hole.at.clone(),
+                    key: fields
+                        .and_then(|f| f.key(&steps(hole.at.strip_prefix("/spec").unwrap_or_default())))
+                        .map(str::to_owned),
+                    why: hole.why.clone(),
+                }
             }));
             report.noted.extend(draft.notes.iter().map(|why| Noted {
                 file: Some(file.clone()),
@@ -592,8 +615,7 @@ fn stem(info: &KindInfo, filename: &str) -> String {
 
 /// The results in the order of the items, whatever the number of threads.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = items.len().div_ceil(threads).max(8);
+    let share = items.len().div_ceil(processors()).max(8);
     if items.len() <= share {
         return items.iter().map(work).collect();
     }

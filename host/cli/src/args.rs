@@ -1,7 +1,9 @@
 //! Arguments.
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use proxops_repo::{Concurrency, LogFormat, LogLevel, Overrides};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Converge Proxmox VE clusters with a git repository.
 #[derive(Parser, Debug)]
@@ -45,9 +47,86 @@ pub struct Global {
     /// More log lines; twice for still more.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// Laid over the files.
+    #[command(flatten)]
+    pub laid: Laid,
     /// Of `run`, laid over the files.
     #[arg(skip)]
     pub listen: Option<String>,
+}
+
+/// Settings of the files that the command line may replace, for all clusters.
+#[derive(ClapArgs, Debug, Clone, PartialEq, Eq, Default)]
+#[command(next_help_heading = "In place of what the files say")]
+pub struct Laid {
+    /// `reconcile.prune-budget`: most deletes in one cycle; 0 = no limit.
+    #[arg(long, global = true, value_name = "N")]
+    pub prune_budget: Option<u32>,
+    /// `reconcile.task-timeout`, such as 30m.
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
+    pub task_timeout: Option<Duration>,
+    /// `reconcile.poll-interval`, such as 30s.
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
+    pub poll_interval: Option<Duration>,
+    /// `reconcile.concurrency`: most actions at once in a cluster, and on a node.
+    #[arg(long, global = true, value_name = "N[,NODE]", value_parser = concurrency)]
+    pub concurrency: Option<Concurrency>,
+    /// `log.level`: error, warn, info, debug, trace.
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = log_level)]
+    pub log_level: Option<LogLevel>,
+    /// `log.format`: text or json.
+    #[arg(long, global = true, value_name = "FORM", value_parser = log_format)]
+    pub log_format: Option<LogFormat>,
+}
+
+impl Global {
+    /// What lies over the files.
+    pub fn overrides(&self) -> Overrides {
+        let laid = self.laid.clone();
+        Overrides {
+            log_level: laid.log_level,
+            log_format: laid.log_format,
+            listen: self.listen.clone(),
+            data_dir: self.data_dir.clone(),
+            poll_interval: laid.poll_interval,
+            task_timeout: laid.task_timeout,
+            prune_budget: laid.prune_budget,
+            concurrency: laid.concurrency,
+        }
+    }
+
+    /// Whether a plan may differ from one by the files alone, such as a daemon's.
+    pub fn plans_otherwise(&self) -> bool {
+        self.laid.prune_budget.is_some() || self.laid.concurrency.is_some()
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    proxops_repo::duration(text).ok_or("a number with a unit: 30s, 5m, 1h30m")
+}
+
+fn concurrency(text: &str) -> Result<Concurrency, &'static str> {
+    let number = |text: &str| text.parse().ok().filter(|n: &u32| *n > 0);
+    let (cluster, node) = text.split_once(',').map_or((text, None), |(cluster, node)| (cluster, Some(node)));
+    let cluster = number(cluster);
+    let node = node.map_or(Some(Concurrency::default().node), number);
+    cluster
+        .zip(node)
+        .map(|(cluster, node)| Concurrency { cluster, node })
+        .ok_or("one or two numbers from 1: 8 or 8,4")
+}
+
+fn log_level(text: &str) -> Result<LogLevel, &'static str> {
+    let word = LogLevel::WORDS.iter().find(|(word, _)| *word == text);
+    word.map(|(_, level)| *level).ok_or("error, warn, info, debug or trace")
+}
+
+fn log_format(text: &str) -> Result<LogFormat, &'static str> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("text or json"),
+    }
 }
 
 /// Form of the output.

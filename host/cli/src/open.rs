@@ -5,7 +5,7 @@ use anyhow::bail;
 use proxops_daemon::{Process, Refreshed, kind_sources};
 use proxops_kinds::{Kinds, Limits};
 use proxops_model::kind::KindInfo;
-use proxops_repo::{Cluster, LoadOptions, Overrides, RepoError, Settings, Workspace};
+use proxops_repo::{Cluster, LoadOptions, RepoError, Settings, Workspace};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -48,11 +48,7 @@ fn options(global: &Global) -> anyhow::Result<LoadOptions<'static>> {
         git_path: global.git_path.clone(),
         config: global.config.clone(),
         env: &environment,
-        overrides: Overrides {
-            data_dir: global.data_dir.clone(),
-            listen: global.listen.clone(),
-            ..Overrides::default()
-        },
+        overrides: global.overrides(),
     })
 }
 

@@ -55,6 +55,7 @@ pub(crate) fn drift(
     let (changes, growing) = (Changes::new(), Vec::new());
     let mut drift = Drift { spec, name: &manifest.name, live, context, fresh, locked, changes, growing };
     drift.fields();
+    drift.limits();
     drift.tags();
     drift.unprivileged();
     drift.features();
@@ -108,6 +109,21 @@ impl Drift<'_> {
                 self.changes.want_absent(&self.live, field);
             } else {
                 self.changes.settle(&self.live, field, same, Some(want.clone()), Value::Text(want));
+            }
+        }
+    }
+
+    /// Memory and swap share one limit: who writes one writes both (fact L15).
+    fn limits(&mut self) {
+        for (key, other) in [("memory", "swap"), ("swap", "memory")] {
+            let set = &mut self.changes.set;
+            let written =
+                set.iter().position(|p| p.key == key).filter(|_| set.iter().all(|p| p.key != other));
+            if let (Some(written), Some(kept)) = (written, self.live.text(other)) {
+                let mut param = Param::text(other, kept);
+                param.at = set.get(written).and_then(|p| p.at.clone());
+                set.insert(written + 1, param);
+                return;
             }
         }
     }

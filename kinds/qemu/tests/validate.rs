@@ -135,6 +135,7 @@ fn every_mistake_is_found_with_its_place() {
             "bad-value",
         ),
         (json!({ "options": { "startup": "first" } }), "/spec/options/startup", "bad-value"),
+        (json!({ "options": { "hookscript": "hook.sh" } }), "/spec/options/hookscript", "bad-value"),
         (
             json!({ "cloud-init-data": { "ssh-keys": ["*", KEY_A] } }),
             "/spec/cloud-init-data/ssh-keys/0",

@@ -131,6 +131,12 @@ fn what_the_budget_leaves_is_listed_as_deferred() {
     let plan = bench.diff();
     assert_eq!(plan.actions().iter().filter(|a| a.starts_with("delete")).count(), 1, "{plan}");
     assert_eq!(plan.list("deferred").len(), 4, "{plan}");
+    // the command line lies over the files of every cluster
+    let plan = bench.run(&["diff", "-o", "json", "--prune-budget", "3"]);
+    assert_eq!(plan.actions().iter().filter(|a| a.starts_with("delete")).count(), 3, "{plan}");
+    bench.run(&["diff", "--prune-budget", "many"]).exits(1).says("--prune-budget");
+    bench.run(&["diff", "--concurrency", "0"]).exits(1).says("one or two numbers from 1");
+    bench.run(&["diff", "--task-timeout", "30"]).exits(1).says("30s, 5m, 1h30m");
 }
 
 #[test]

@@ -34,7 +34,8 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
     match args.command {
         Command::Validate => validate::run(&global),
         Command::Diff { exit_code, out, no_daemon } => {
-            diff::run(&global, exit_code, out.as_deref(), !no_daemon).await
+            let ask = !no_daemon && !global.plans_otherwise();
+            diff::run(&global, exit_code, out.as_deref(), ask).await
         }
         Command::Apply { exit_code, dry_run: true, plan: None, .. } => {
             diff::run(&global, exit_code, None, false).await

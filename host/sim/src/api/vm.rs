@@ -11,6 +11,7 @@ use crate::guest::power::Power;
 use crate::guest::{GuestKind, vm_hotplug};
 use crate::refused::{Refused, Reply};
 use crate::world::World;
+use crate::world::cluster;
 
 const KIND: GuestKind = GuestKind::Qemu;
 pub(super) const AUDIT: Access = Need("/vms/{vmid}", &["VM.Audit"]);
@@ -112,29 +113,25 @@ pub(super) fn list(world: &mut World, call: &Call<'_>, kind: GuestKind) -> Reply
 }
 
 fn status(world: &World, guest: &crate::guest::Guest) -> Value {
-    let mut row = json!({"vmid": guest.vmid, "name": guest.name()});
-    for (key, value) in world.counters(guest) {
-        let key = if key == "maxcpu" { "cpus" } else { key };
-        row[key] = value;
-    }
-    row["status"] = json!(if guest.running { "running" } else { "stopped" });
+    let counters = world.counters(guest).into_iter();
+    let mut row: Vec<(&str, Value)> =
+        counters.map(|(key, value)| (if key == "maxcpu" { "cpus" } else { key }, value)).collect();
+    row.push(("vmid", json!(guest.vmid)));
+    row.push(("name", Value::String(guest.name())));
+    row.push(("status", json!(if guest.running { "running" } else { "stopped" })));
     if guest.kind == GuestKind::Lxc {
-        row["type"] = json!("lxc");
+        row.push(("type", json!("lxc")));
     }
     if guest.running {
-        row["pid"] = json!(100_000 + guest.vmid);
+        row.push(("pid", json!(100_000 + guest.vmid)));
     }
     // only templates say so (fact Q49)
     if guest.is_template() {
-        row["template"] = json!(1);
+        row.push(("template", json!(1)));
     }
-    if let Some(lock) = guest.lock() {
-        row["lock"] = json!(lock);
-    }
-    if let Some(tags) = guest.config.get("tags") {
-        row["tags"] = json!(tags);
-    }
-    row
+    row.extend(guest.lock().map(|lock| ("lock", json!(lock))));
+    row.extend(guest.config.get("tags").map(|tags| ("tags", json!(tags))));
+    cluster::row(row)
 }
 
 /// GET config (fact Q25).

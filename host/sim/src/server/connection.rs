@@ -265,7 +265,8 @@ fn success(format: &str, answer: Answer) -> Vec<u8> {
     if format == "extjs" {
         body["success"] = json!(1);
     }
-    body.to_string().into_bytes()
+    // much faster than its text, and it cannot fail: the keys are texts
+    serde_json::to_vec(&body).unwrap_or_default()
 }
 
 /// The reason is the first line of the message; `extjs` always says 200 (fact T17). Answers of the proxy

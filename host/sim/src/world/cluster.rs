@@ -25,6 +25,11 @@ struct Seen {
     template: bool,
 }
 
+/// A row of a list, built at once: lists have thousands.
+pub(crate) fn row(entries: Vec<(&'static str, Value)>) -> Value {
+    Value::Object(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
 impl World {
     /// Puts a stopped guest into the cluster as if it had always been there: the volumes of its
     /// configuration come to be, with the sizes it claims.
@@ -172,9 +177,12 @@ impl World {
 
     fn inventory_row(&self, guest: &Guest, pool: Option<&str>) -> Value {
         let kind = guest.kind.path();
-        let mut row = json!({
-            "id": format!("{kind}/{}", guest.vmid), "type": kind, "vmid": guest.vmid, "node": guest.node,
-        });
+        let mut row = vec![
+            ("id", Value::String(format!("{kind}/{}", guest.vmid))),
+            ("type", json!(kind)),
+            ("vmid", json!(guest.vmid)),
+            ("node", json!(guest.node)),
+        ];
         let online = self.nodes.get(&guest.node).is_some_and(|node| node.online);
         let seen = if self.lag.is_zero() {
             let status = if guest.running { "running" } else { "stopped" };
@@ -184,33 +192,24 @@ impl World {
         };
         match seen.filter(|_| online) {
             Some(seen) => {
-                let counters = self.counters(guest);
-                for (key, value) in counters {
-                    row[key] = value;
-                }
-                row["name"] = json!(seen.name);
-                row["status"] = json!(seen.status);
-                row["template"] = json!(u8::from(seen.template));
+                row.extend(self.counters(guest));
+                row.push(("name", Value::String(seen.name)));
+                row.push(("status", json!(seen.status)));
+                row.push(("template", json!(u8::from(seen.template))));
             }
-            None => row["status"] = json!("unknown"),
+            None => row.push(("status", json!("unknown"))),
         }
-        if let Some(tags) = guest.effective("tags") {
-            row["tags"] = json!(tags);
-        }
-        if let Some(lock) = guest.lock() {
-            row["lock"] = json!(lock);
-        }
-        if let Some(pool) = pool {
-            row["pool"] = json!(pool);
-        }
+        row.extend(guest.effective("tags").map(|tags| ("tags", json!(tags))));
+        row.extend(guest.lock().map(|lock| ("lock", json!(lock))));
+        row.extend(pool.map(|pool| ("pool", json!(pool))));
         if let Some(resource) = self.ha.get(&guest.sid()) {
-            row["hastate"] = json!(resource.get("state").map_or("started", String::as_str));
+            row.push(("hastate", json!(resource.get("state").map_or("started", String::as_str))));
         }
-        row
+        self::row(row)
     }
 
     /// Sizes and counters of a guest, as in lists and in status/current.
-    pub(crate) fn counters(&self, guest: &Guest) -> Vec<(&'static str, Value)> {
+    pub(crate) fn counters(&self, guest: &Guest) -> [(&'static str, Value); 11] {
         let number =
             |key: &str, default: u64| guest.config.get(key).and_then(|n| n.parse().ok()).unwrap_or(default);
         // `2048` or `current=2048`; nothing else passes the grammar
@@ -218,7 +217,7 @@ impl World {
         let megabytes: u64 = memory.trim_start_matches("current=").parse().unwrap_or(512);
         let uptime = if guest.running { self.unix_time().saturating_sub(guest.started) + 1 } else { 0 };
         let disk = disk_size(guest);
-        vec![
+        [
             ("maxcpu", json!(number("cores", 1) * number("sockets", 1))),
             ("maxmem", json!(megabytes << 20)),
             ("maxdisk", json!(disk)),

@@ -3,6 +3,7 @@
 use super::Drift;
 use crate::create::new_bind_mount;
 use crate::layout::{Placed, mounts};
+use crate::paths::normalised;
 use crate::rows::{merge, write_new};
 use crate::spec::{BindMount, MountPoint};
 use crate::volumes::{BIND_MOUNT, Holds, MOUNT_POINT, ROOT, TABLE, allocation, holds, size};
@@ -33,6 +34,8 @@ impl Drift<'_> {
 
     pub(super) fn mounts(&mut self) {
         let (mounts, binds) = mounts(self.spec);
+        let declared: Vec<&str> =
+            mounts.iter().map(|m| &*m.slot).chain(binds.iter().map(|b| &*b.slot)).collect();
         for entry in &mounts {
             match self.live.text(&entry.slot) {
                 Some(text) => {
@@ -46,7 +49,7 @@ impl Drift<'_> {
                     };
                     self.volume(&wanted, &mut props, |props| merge(MOUNT_POINT, entry.item, props));
                 }
-                None => self.new_mount(entry),
+                None => self.new_mount(entry, &declared),
             }
         }
         for entry in &binds {
@@ -56,20 +59,19 @@ impl Drift<'_> {
                     let text = new_bind_mount(entry.item).to_string();
                     if self.is_allowed(&entry.at, &entry.slot, "bind mounts")
                         && self.is_free(&entry.at, &entry.slot)
+                        && self.is_own_path(&entry.at, &entry.slot, &entry.item.mount_point, &declared)
                     {
                         self.write_volume(&entry.at, &entry.slot, text, false);
                     }
                 }
             }
         }
-        let declared: Vec<&str> =
-            mounts.iter().map(|m| &*m.slot).chain(binds.iter().map(|b| &*b.slot)).collect();
         self.live_only("mp", "mount point", &declared);
     }
 
     /// The create form, which only an empty slot may get: over a filled one PVE makes another volume
     /// (fact L16).
-    fn new_mount(&mut self, entry: &Placed<'_, MountPoint>) {
+    fn new_mount(&mut self, entry: &Placed<'_, MountPoint>, declared: &[&str]) {
         let Some(size) = entry.item.size else {
             self.changes.anomalies.push(
                 Anomaly::new(
@@ -83,7 +85,9 @@ impl Drift<'_> {
             );
             return;
         };
-        if !self.is_free(&entry.at, &entry.slot) {
+        if !self.is_free(&entry.at, &entry.slot)
+            || !self.is_own_path(&entry.at, &entry.slot, &entry.item.mount_point, declared)
+        {
             return;
         }
         let mut props = allocation(&entry.item.storage, size);
@@ -168,9 +172,9 @@ impl Drift<'_> {
     fn bind(&mut self, entry: &Placed<'_, BindMount>, text: &str) {
         let Placed { at, slot, item, .. } = entry;
         let mut props = Props::parse(text, &TABLE);
-        let want = crate::paths::normalised(&item.host_path);
+        let want = normalised(&item.host_path);
         match holds(&props) {
-            Holds::HostPath(path) if crate::paths::normalised(path) == want => {}
+            Holds::HostPath(path) if normalised(path) == want => {}
             Holds::HostPath(path) => {
                 let message = format!(
                     "{slot} mounts {path}, and the manifest wants {want}: a bind mount is never re-pointed"
@@ -217,6 +221,25 @@ impl Drift<'_> {
             );
         }
         !leaving
+    }
+
+    /// Whether nothing that the manifest does not name is mounted at the path already: an empty volume would hide what is
+    /// there. Otherwise says so.
+    fn is_own_path(&mut self, at: &str, slot: &str, path: &str, declared: &[&str]) -> bool {
+        let path = normalised(path);
+        let there =
+            |text: &str| Props::parse(text, &TABLE).get("mp").is_some_and(|mp| normalised(mp) == path);
+        let other =
+            self.live.slots("mp").into_iter().find(|(_, key, text)| !declared.contains(key) && there(text));
+        let Some((_, other, _)) = other else { return true };
+        let message = format!("{other} is mounted at {path} already, so {slot} is not made");
+        self.changes.anomalies.push(
+            Anomaly::new(Severity::Warning, "slot-taken", message)
+                .at(at)
+                .key(slot)
+                .help(format!("write `slot: {other}` if that is the one, or another mount-point")),
+        );
+        false
     }
 
     /// Writes a volume key, unless protection forbids it (fact L23).

@@ -84,6 +84,12 @@ pub(super) fn check(spec: &VmSpec, report: &mut Report) {
             )
             .help("or a map with order, up and down");
     }
+    if let Some(hook) =
+        spec.options.hookscript.as_ref().filter(|h| !h.is_empty() && !h.contains(":snippets/"))
+    {
+        let message = format!("`hookscript` must be a snippet on a storage, not {}", quoted(hook));
+        report.error("/spec/options/hookscript", "bad-value", message).help("such as local:snippets/hook.sh");
+    }
     for what in spec.options.hotplug.iter().flat_map(|h| h.0.iter()) {
         if !["network", "disk", "usb", "memory", "cpu", "cloudinit", "0", "1"].contains(&what.as_str()) {
             let message = format!("{} is nothing that PVE can plug", quoted(what));
