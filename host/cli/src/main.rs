@@ -1,5 +1,8 @@
 //! The `proxops` command.
 
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 mod args;
 mod ask;
 mod commands;
