@@ -241,11 +241,13 @@ impl Process {
                         fresh_clone_of: owed.fresh_clone_of.clone(),
                         rebuild_seed: owed.rebuild_seed,
                         grow: owed.grow.clone(),
+                        making: owed.making,
                     },
                 )
             })
             .collect();
         world.busy.clone_from(&resumed.busy);
+        world.busy_resources.clone_from(&resumed.busy_resources);
         for note in &resumed.notes {
             tracing::info!(cluster = cluster.name, "{note}");
         }

@@ -248,7 +248,7 @@ fn object_kind(action: &Action) -> Option<&str> {
     matches!(action.subject, Some(Subject::Object { .. })).then_some(action.kind.as_str())
 }
 
-/// A clone that this plan found nothing left to do for is complete, and so is a disk that was to grow.
+/// A guest whose making this plan found nothing left to do for is complete, and so is a disk that was to grow.
 fn settle_complete(plan: &ClusterPlan, env: &ExecEnv) {
     if plan.state != ClusterState::Ok {
         return;
@@ -281,7 +281,8 @@ fn settle_complete(plan: &ClusterPlan, env: &ExecEnv) {
     for (vmid, owed) in owed.iter().filter(|(vmid, _)| !open.contains(vmid)) {
         let clone = owed.fresh_clone_of.as_ref().map(|_| env.journal.settle_clone(&env.cluster, *vmid));
         let growth = (!owed.grow.is_empty()).then(|| env.journal.settle_growth(&env.cluster, *vmid));
-        for error in [clone, growth].into_iter().flatten().filter_map(Result::err) {
+        let making = owed.making.then(|| env.journal.settle_making(&env.cluster, *vmid));
+        for error in [clone, growth, making].into_iter().flatten().filter_map(Result::err) {
             tracing::warn!(cluster = env.cluster, vmid, %error, "the journal misses an entry");
         }
     }

@@ -48,6 +48,7 @@ impl Run<'_> {
         }
         let segments = ["nodes", &guest.node, guest.guest_type.as_str()];
         let debt = self.owe_growth(None);
+        let debt = self.owe_making(debt);
         let reply = self.write(queued.seq, Method::Post, &segments, form, debt).await?;
         self.after_creation(queued, reply).await
     }
@@ -70,6 +71,7 @@ impl Run<'_> {
         self.clone_debt_is_ours = self.fresh_clone_of.as_ref() != Some(source);
         self.fresh_clone_of = Some(source.clone());
         let debt = self.debt(Some(source.clone()), false);
+        let debt = self.owe_making(debt);
         let vmid = source_vmid.to_string();
         let segments = ["nodes", source_node, guest.guest_type.as_str(), &vmid, "clone"];
         let reply = self.write(queued.seq, Method::Post, &segments, form, debt).await?;

@@ -57,7 +57,17 @@ impl Run<'_> {
             clone_of,
             seed,
             grow: Vec::new(),
+            making: false,
         })
+    }
+
+    /// Adds that the next request makes the guest: until the whole action ended well, its making goes on, in whatever
+    /// mode the resource is.
+    pub(crate) fn owe_making(&mut self, debt: Option<Debt>) -> Option<Debt> {
+        let mut debt = debt.or_else(|| self.debt(None, false))?;
+        debt.making = true;
+        self.making = true;
+        Some(debt)
     }
 
     /// Adds the growth that follows the next request: disks that it makes at one size and that later steps
@@ -98,6 +108,9 @@ impl Run<'_> {
     /// No guest was made: what this run wrote down about it goes again.
     pub(crate) fn forget_debt(&mut self) {
         self.forget_growth();
+        if std::mem::take(&mut self.making) {
+            self.settle_debt(Journal::settle_making);
+        }
         if std::mem::take(&mut self.clone_debt_is_ours) {
             self.fresh_clone_of = None;
             self.settle_debt(Journal::settle_clone);

@@ -6,6 +6,7 @@ use crate::journal::{KEPT, Leftover, Owed};
 use crate::unknown::{is_in_the_making, task_hint};
 use crate::{Cancel, Journal, JournalError, StepState, Timing, Wire};
 use futures::future::join_all;
+use proxops_model::ResourceId;
 use proxops_pve::{Class, PveError, TaskEnd, TaskQuery, Upid};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ pub struct Resumed {
     pub owed: BTreeMap<u32, Owed>,
     /// Guests on which an earlier request may still be at work, and why: defer them in this cycle.
     pub busy: BTreeMap<u32, String>,
+    /// The same of files and objects.
+    pub busy_resources: BTreeMap<ResourceId, String>,
     /// What was found, one line each, for the log.
     pub notes: Vec<String>,
 }
@@ -48,8 +51,9 @@ pub async fn resume(
             }
             Err(why) => {
                 resumed.notes.push(format!("an earlier run left {what} unfinished and it stays so: {why}"));
-                if let Some((_, vmid)) = leftover.guest {
-                    resumed.busy.insert(vmid, why);
+                match leftover.guest {
+                    Some((_, vmid)) => drop(resumed.busy.insert(vmid, why)),
+                    None => drop(resumed.busy_resources.insert(leftover.resource.clone(), why)),
                 }
             }
         }

@@ -73,6 +73,8 @@ pub(crate) struct Run<'a> {
     pub fresh_clone_of: Option<ResourceId>,
     /// This run wrote that debt down.
     pub clone_debt_is_ours: bool,
+    /// This run makes the guest, and wrote that down.
+    pub making: bool,
     pub seed_owed: bool,
     /// Resize steps of disks that this run made, or may have made, and that are not done.
     pub growing: Vec<Step>,
@@ -159,6 +161,7 @@ impl<'a> Run<'a> {
             digest: action.digest.clone(),
             fresh_clone_of: owed.as_ref().and_then(|owed| owed.fresh_clone_of.clone()),
             clone_debt_is_ours: false,
+            making: false,
             seed_owed: owed.as_ref().is_some_and(|owed| owed.rebuild_seed),
             growing,
             unproven: false,
@@ -431,6 +434,9 @@ impl<'a> Run<'a> {
             );
         if result == Outcome::Ok && proven && self.fresh_clone_of.is_some() {
             self.settle_debt(Journal::settle_clone);
+        }
+        if result == Outcome::Ok && proven && self.making {
+            self.settle_debt(Journal::settle_making);
         }
         if !self.open {
             let operation = self.operation;

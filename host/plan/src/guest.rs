@@ -39,20 +39,14 @@ impl ResourcePlan {
         Self { stand: Stand::Missing(why), ..Self::usable() }
     }
 
-    /// Takes the actions back: something they need can't be had.
+    /// Takes the actions back: something they need can't be had. Those that need this one wait too, as they do where
+    /// an action fails.
     pub fn defer(&mut self, r: &Resource, why: &str) {
-        let makes_it = self
-            .actions
-            .iter()
-            .any(|a| matches!(a.verb, Verb::Create | Verb::Clone | Verb::MarkTemplate | Verb::Download));
-        if let Some(first) = self.actions.first() {
-            let about = About { resource: r, node: first.node.clone(), vmid: first.vmid };
-            self.deferred.push(about.noted(why));
-        }
+        let Some(first) = self.actions.first() else { return };
+        let about = About { resource: r, node: first.node.clone(), vmid: first.vmid };
+        self.deferred.push(about.noted(why));
         self.actions.clear();
-        if makes_it {
-            self.stand = Stand::Missing(format!("deferred, {why}"));
-        }
+        self.stand = Stand::Missing(format!("deferred, {why}"));
     }
 }
 
@@ -89,7 +83,11 @@ impl Planner<'_> {
         let about = About { resource: r, node: Some(node), vmid: Some(id.vmid) };
         if r.mode == Mode::Suspended {
             let mut plan = match fact {
-                Some(_) => ResourcePlan::usable(),
+                Some(fact) if self.may_be(id, fact, guest_type, template) => ResourcePlan::usable(),
+                Some(_) => ResourcePlan::missing(format!(
+                    "it is suspended, and vmid {} holds another guest",
+                    id.vmid
+                )),
                 None => ResourcePlan::missing("it is suspended and not there".to_owned()),
             };
             plan.skipped.push(about.noted("suspended by the annotation proxops/reconcile"));
@@ -103,10 +101,23 @@ impl Planner<'_> {
         match fact {
             None => self.new_guest(r, id, kind, guest_type, template, world, context, &about),
             Some(fact) => match self.trusted_read(r, id, fact, guest_type, template, world, &about) {
-                Ok(read) => self.live_guest(r, id, kind, fact, read, world, context, &about),
+                Ok(read) => {
+                    let mut plan = self.live_guest(r, id, kind, fact, read, world, context, &about);
+                    let marks = plan.actions.iter().any(|action| action.verb == Verb::MarkTemplate);
+                    if template && !read.live.template && !marks && plan.stand == Stand::Usable {
+                        plan.stand = Stand::Missing("it is no template yet".to_owned());
+                    }
+                    plan
+                }
                 Err(plan) => *plan,
             },
         }
+    }
+
+    /// Whether the lists, which is all that is known of a suspended guest, don't say that it is another one.
+    fn may_be(&self, id: &GuestId, fact: &GuestFact, guest_type: GuestType, template: bool) -> bool {
+        let ours = text::has_tag(&fact.tags, &self.options.owner_tag) || fact.name == id.name;
+        ours && fact.guest_type == guest_type && fact.template == template
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -363,7 +374,9 @@ impl Planner<'_> {
             }
             _ => None,
         };
-        if r.mode != Mode::Reconcile {
+        // What began to be made is made to its end.
+        let making = world.leftovers.get(&id.vmid).is_some_and(|l| l.making);
+        if r.mode != Mode::Reconcile && !(r.mode == Mode::EnsureExists && making) {
             let mut differs: Vec<String> = changes.iter().map(|c| c.key.clone()).collect();
             differs.extend(power.map(|v| v.to_string()));
             if verb.is_some() || power.is_some() {
@@ -375,6 +388,7 @@ impl Planner<'_> {
             return plan;
         }
         if let Some(lock) = read.live.lock.as_ref().or(fact.lock.as_ref()) {
+            plan.stand = Stand::Missing(format!("deferred, it is locked ({lock})"));
             plan.deferred.push(about.noted(format!(
                 "{} {} is locked ({lock}); it is tried again when the lock is gone, which `{} unlock {}` on {} does if \
                  no task holds it any more",

@@ -1,6 +1,7 @@
 //! The planner: asks the kinds about every resource, ties the answers together.
 
 use crate::guest::ResourcePlan;
+use crate::judge::About;
 use crate::{Index, Resource, World, graph};
 use proxops_model::kind::{Context, KindSet, Resolved, Target};
 use proxops_model::object::Grants;
@@ -117,6 +118,12 @@ impl Planner<'_> {
         let Some(kind) = self.kinds.get(&r.id.kind) else {
             return ResourcePlan::missing(format!("no kind {}", r.id.kind));
         };
+        if let Some(why) = world.busy_resources.get(&r.id) {
+            let mut plan = ResourcePlan::missing(why.clone());
+            let about = About { resource: r, node: None, vmid: None };
+            plan.deferred.push(about.noted(format!("an earlier run is not done with it: {why}")));
+            return plan;
+        }
         match &r.target {
             Target::Guest { guest_type, template } => {
                 self.guest(r, kind, *guest_type, *template, world, context)

@@ -67,6 +67,8 @@ pub struct Leftover {
     pub rebuild_seed: bool,
     /// Slots of disks that were made and not grown to their size.
     pub grow: Vec<String>,
+    /// Its making was begun and did not end well.
+    pub making: bool,
 }
 
 /// An object of a third-party kind.
@@ -115,6 +117,8 @@ pub struct World {
     pub partial: Option<String>,
     /// Guests on which a task of an earlier run still works, and what it is.
     pub busy: BTreeMap<u32, String>,
+    /// The same of files and objects.
+    pub busy_resources: BTreeMap<ResourceId, String>,
     /// From the operation journal.
     pub leftovers: BTreeMap<u32, Leftover>,
 }

@@ -232,6 +232,54 @@ fn an_absent_guest_is_created_by_ensure_exists_only() {
 }
 
 #[test]
+fn what_must_only_exist_is_made_to_its_end_and_then_left_alone() {
+    let plan = |mode, half: bool| {
+        let bench = Bench::new().vm("web", 101, "2048").mode("web", mode).live(owned(101, "web", "1024"));
+        if half { bench.half_made(101).plan() } else { bench.plan() }
+    };
+    assert_eq!(verbs(&plan(Mode::EnsureExists, true)), ["update:VM/web"]);
+    assert!(plan(Mode::EnsureExists, false).actions.is_empty());
+    assert!(plan(Mode::Observe, true).actions.is_empty());
+}
+
+#[test]
+fn nothing_is_made_from_a_template_that_nobody_will_mark() {
+    let with = |mode| {
+        let bench =
+            Bench::new().vm("web", 101, "1").template_vm("tpl", 900).refers("web", "TemplateVM", "tpl");
+        bench.mode("tpl", mode)
+    };
+    for mode in [Mode::Observe, Mode::EnsureExists, Mode::Suspended] {
+        let plain = with(mode).live(owned(900, "tpl", "1").power(LivePower::Stopped)).plan();
+        assert!(plain.actions.is_empty(), "{mode:?}");
+        assert_eq!(plain.deferred[0].name, "web", "{mode:?}");
+        let marked = with(mode).live(owned(900, "tpl", "1").template()).plan();
+        assert_eq!(verbs(&marked), ["create:VM/web"], "{mode:?}");
+        let foreign = with(mode).live(guest(900, "alien", "prod", "1").template()).plan();
+        assert!(foreign.actions.is_empty(), "{mode:?}");
+    }
+}
+
+#[test]
+fn who_needs_a_guest_that_is_locked_waits_with_it() {
+    let bench = || Bench::new().vm("db", 100, "2048").vm("web", 101, "1").refers("web", "VM", "db");
+    let plan = bench().live(owned(100, "db", "1024").lock("backup")).plan();
+    assert!(plan.actions.is_empty());
+    assert_eq!(plan.deferred.iter().map(|n| n.name.as_str()).collect::<Vec<_>>(), ["db", "web"]);
+    // nothing is to be done on it: then its lock is nobody's business
+    let plan = bench().live(owned(100, "db", "2048").lock("backup")).plan();
+    assert_eq!(verbs(&plan), ["create:VM/web"]);
+}
+
+#[test]
+fn a_file_that_an_earlier_run_still_fetches_is_not_fetched_again() {
+    let bench = Bench::new().vm("web", 101, "1").iso("cd", &["pve01"]).refers("web", "ISO", "cd");
+    let plan = bench.file("cd", "pve01", Presence::Absent).busy_resource("ISO", "cd").plan();
+    assert!(plan.actions.is_empty());
+    assert_eq!(plan.deferred.iter().map(|n| n.name.as_str()).collect::<Vec<_>>(), ["cd", "web"]);
+}
+
+#[test]
 fn a_change_that_needs_a_stop_restarts_only_with_leave() {
     let bench = || Bench::new().vm("web", 101, "needs-stop").live(owned(101, "web", "1024"));
     let plan = bench().plan();

@@ -316,7 +316,7 @@ impl Drift<'_> {
     /// A clone does not keep its template's identity: the resolver settings whenever they are there, the
     /// rest in the action that clones.
     fn inherited(&mut self) {
-        if self.spec.clone.is_none() {
+        if self.spec.clone.is_none() && !self.fresh {
             return;
         }
         let always = ["nameserver", "searchdomain"];

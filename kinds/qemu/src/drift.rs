@@ -507,7 +507,7 @@ impl Run<'_> {
             Err(error) => self.errors.push(error),
         }
         self.password();
-        if self.is_clone() {
+        if self.is_clone() || self.fresh {
             self.clear_inherited();
         }
         let touched = self.found.set.iter().map(|p| &p.key).chain(self.found.unset.iter().map(|p| &p.key));
@@ -528,7 +528,7 @@ impl Run<'_> {
                 self.found.set.push(Param::secret("cipassword", name).at(at));
                 (Some("set".to_owned()), at)
             }
-            None if there && self.is_clone() => {
+            None if there && (self.is_clone() || self.fresh) => {
                 self.found.unset.push(proxops_kind::ParamRef::new("cipassword").at("/spec/clone"));
                 (None, "/spec/clone")
             }

@@ -3,8 +3,10 @@
 use crate::documents::{PASSWORD, SECRETS_LINES, age_key, secrets_document};
 use crate::support::{iso, manifest, vm};
 use proxops_e2e::{Bench, CLUSTER};
+use proxops_sim::{FaultAnswer, Faults, RequestFault};
 use proxops_sim::{World, seed};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// A template on pve01, and `web`, a clone of it.
 fn bench(template_storage: &str, web: Value) -> Bench {
@@ -89,6 +91,34 @@ fn a_declared_password_is_written_once_by_the_action_that_clones() {
         assert!(!run.stdout.contains(PASSWORD) && !run.stderr.contains(PASSWORD));
         bench.converged();
     }
+}
+
+#[test]
+fn a_clone_that_must_only_exist_is_made_to_its_end_and_then_left_alone() {
+    let mut bench = bench("local-lvm", json!({ "memory": "2GiB" }));
+    let mut web = vm("web", 100, json!({ "clone": "tpl", "memory": "2GiB" }));
+    web["spec"].as_object_mut().unwrap().remove("disks");
+    web["metadata"]["annotations"] = json!({ "proxops/reconcile": "ensure-exists" });
+    bench.documents(&format!("vm/{CLUSTER}/web.yaml"), &[web]);
+    let broken = FaultAnswer::Status {
+        status: 500,
+        message: "Input/output error".to_owned(),
+        errors: BTreeMap::new(),
+        effect: false,
+    };
+    bench.sim().inject(RequestFault::once("PUT|POST", "/nodes/pve01/qemu/100/config", broken));
+    bench.apply().exits(1);
+    let memory = |bench: &Bench| bench.world().guests[&100].config.get("memory").cloned();
+    assert_ne!(memory(&bench).as_deref(), Some("2048"));
+    bench.run(&["diff", "--exit-code"]).exits(2);
+    bench.apply().exits(0);
+    assert_eq!(memory(&bench).as_deref(), Some("2048"));
+    let values = [(100, [("memory".to_owned(), "4096".to_owned())].into())].into();
+    bench.sim().apply(Faults { values, ..Faults::default() });
+    bench.writes();
+    bench.apply().exits(0);
+    assert!(bench.writes().is_empty());
+    assert_eq!(memory(&bench).as_deref(), Some("4096"));
 }
 
 #[test]

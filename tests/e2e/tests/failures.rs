@@ -67,6 +67,22 @@ fn a_task_that_fails_is_shown_in_pves_words_and_the_next_run_does_it_again() {
 }
 
 #[test]
+fn a_download_that_outlives_its_run_is_not_begun_again() {
+    let mut bench = Bench::new(seed::empty());
+    bench.configure(&["reconcile: {task-timeout: 1s}"]);
+    bench.documents(&format!("iso/{CLUSTER}/rescue.yaml"), &[iso("rescue")]);
+    let hangs = TaskRule { hang: true, ..TaskRule::fail("download", "") };
+    bench.world().task_rules.push(hangs);
+    bench.apply().exits(1);
+    bench.writes();
+    for _ in 0..2 {
+        let run = bench.apply();
+        assert!(run.list("deferred")[0]["why"].as_str().unwrap().contains("still runs"), "{run}");
+        assert!(bench.writes().is_empty(), "{run}");
+    }
+}
+
+#[test]
 fn a_creation_that_ended_well_and_left_its_lock_fails_and_says_what_to_do() {
     let mut bench = Bench::new(seed::empty());
     bench.documents(&format!("vm/{CLUSTER}/web.yaml"), &[vm("web", 100, json!({}))]);

@@ -25,7 +25,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Version of the tables, kept in the file.
-const SCHEMA: i64 = 2;
+const SCHEMA: i64 = 3;
 
 /// Finished operations of one cluster that are kept for the audit trail; older ones go.
 pub(crate) const KEPT: u32 = 10_000;
@@ -116,13 +116,20 @@ impl Journal {
         self.write(true, |tx| {
             // another process may have been quicker
             let version: i64 = tx.query_row("pragma user_version", [], |row| row.get(0))?;
-            match version {
-                0 => tx.execute_batch(include_str!("schema.sql"))?,
-                1 => tx.execute_batch(
+            if version == 0 {
+                tx.execute_batch(include_str!("schema.sql"))?;
+            }
+            if version == 1 {
+                tx.execute_batch(
                     "alter table operations add column actor text;
                      alter table owed add column grow text not null default '';",
-                )?,
-                _ => return Ok(()),
+                )?;
+            }
+            if (1..SCHEMA).contains(&version) {
+                tx.execute_batch("alter table owed add column making integer not null default 0;")?;
+            }
+            if version >= SCHEMA {
+                return Ok(());
             }
             tx.pragma_update(None, "user_version", SCHEMA)
         })

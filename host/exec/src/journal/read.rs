@@ -62,6 +62,8 @@ pub struct Owed {
     pub rebuild_seed: bool,
     /// Slots of disks that were made, or may have been, and were to grow afterwards.
     pub grow: Vec<String>,
+    /// Its making was begun and did not end well.
+    pub making: bool,
 }
 
 /// Which operations of the audit trail; an empty filter is all of them.
@@ -177,7 +179,7 @@ impl Journal {
     pub fn owed(&self, cluster: &str) -> Result<BTreeMap<u32, Owed>, JournalError> {
         self.read(|db| {
             let mut query = db.prepare(
-                "select vmid, guest_type, kind, name, node, clone_of_kind, clone_of_name, seed, grow from owed
+                "select vmid, guest_type, kind, name, node, clone_of_kind, clone_of_name, seed, grow, making from owed
                  where cluster = ?1",
             )?;
             let rows = query.query_map([cluster], |row| {
@@ -192,6 +194,7 @@ impl Journal {
                     },
                     rebuild_seed: row.get(7)?,
                     grow: row.get::<_, String>(8)?.split_whitespace().map(str::to_owned).collect(),
+                    making: row.get(9)?,
                 };
                 Ok((row.get(0)?, owed))
             })?;

@@ -42,6 +42,8 @@ create table owed (
   seed integer not null,
   -- slots of disks that were to grow once they were made, divided by blanks
   grow text not null default '',
+  -- its making was begun and did not end well
+  making integer not null default 0,
   since text not null,
   primary key (cluster, vmid)
 ) strict, without rowid;

@@ -29,6 +29,8 @@ pub(crate) struct Debt {
     pub seed: bool,
     /// Slots of disks that are made at one size and grown to another.
     pub grow: Vec<String>,
+    /// The request makes the guest.
+    pub making: bool,
 }
 
 impl Journal {
@@ -150,12 +152,17 @@ impl Journal {
         self.settle(cluster, vmid, "update owed set grow = ''")
     }
 
+    /// The action that made this vmid ended well, or there is nothing left of it to do.
+    pub fn settle_making(&self, cluster: &str, vmid: u32) -> Result<(), JournalError> {
+        self.settle(cluster, vmid, "update owed set making = 0")
+    }
+
     /// The guest is gone, or the request that would have owed it something did nothing.
     pub fn settle_all(&self, cluster: &str, vmid: u32) -> Result<(), JournalError> {
         self.settle(
             cluster,
             vmid,
-            "update owed set seed = 0, clone_of_kind = null, clone_of_name = null, grow = ''",
+            "update owed set seed = 0, clone_of_kind = null, clone_of_name = null, grow = '', making = 0",
         )
     }
 
@@ -184,7 +191,10 @@ impl Journal {
     fn settle(&self, cluster: &str, vmid: u32, change: &str) -> Result<(), JournalError> {
         self.write(false, |tx| {
             tx.execute(&format!("{change} where cluster = ?1 and vmid = ?2"), params![cluster, vmid])?;
-            tx.execute("delete from owed where seed = 0 and clone_of_name is null and grow = ''", [])?;
+            tx.execute(
+                "delete from owed where seed = 0 and clone_of_name is null and grow = '' and making = 0",
+                [],
+            )?;
             Ok(())
         })
     }
@@ -221,14 +231,15 @@ fn set_state(tx: &Transaction<'_>, operation: i64, seq: u32, state: StepState) -
 /// Adds to what is owed already; a new clone starts afresh.
 fn insert_debt(tx: &Transaction<'_>, debt: &Debt) -> rusqlite::Result<()> {
     tx.execute(
-        "insert into owed (cluster, vmid, kind, name, node, guest_type, clone_of_kind, clone_of_name, seed, grow, since)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+        "insert into owed (cluster, vmid, kind, name, node, guest_type, clone_of_kind, clone_of_name, seed, grow, making, since)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
          on conflict (cluster, vmid) do update set
            kind = excluded.kind, name = excluded.name, node = excluded.node, guest_type = excluded.guest_type,
            clone_of_kind = coalesce(excluded.clone_of_kind, clone_of_kind),
            clone_of_name = coalesce(excluded.clone_of_name, clone_of_name),
            seed = max(seed, excluded.seed),
-           grow = case when excluded.grow = '' then grow else excluded.grow end",
+           grow = case when excluded.grow = '' then grow else excluded.grow end,
+           making = max(making, excluded.making)",
         params![
             debt.cluster,
             debt.vmid,
@@ -240,6 +251,7 @@ fn insert_debt(tx: &Transaction<'_>, debt: &Debt) -> rusqlite::Result<()> {
             debt.clone_of.as_ref().map(|id| id.name.as_str()),
             debt.seed,
             debt.grow.join(" "),
+            debt.making,
             now()
         ],
     )?;

@@ -266,6 +266,14 @@ impl Bench {
         self.resources.push(resource(id, identity, target, spec, vec![]));
         self
     }
+    pub fn template_vm(mut self, name: &str, vmid: u32) -> Self {
+        self = self.vm(name, vmid, "1");
+        self.edit(name, |r| {
+            r.id = ResourceId::new("TemplateVM", name);
+            r.target = Target::Guest { guest_type: GuestType::Qemu, template: true };
+            r.validated.power = None;
+        })
+    }
     pub fn iso(mut self, name: &str, nodes: &[&str]) -> Self {
         let place = |node: &&str| Placement {
             node: (*node).into(),
@@ -307,6 +315,14 @@ impl Bench {
     }
     pub fn busy(mut self, vmid: u32) -> Self {
         self.world.busy.insert(vmid, "task qmcreate".into());
+        self
+    }
+    pub fn busy_resource(mut self, kind: &str, name: &str) -> Self {
+        self.world.busy_resources.insert(ResourceId::new(kind, name), "task download still runs".into());
+        self
+    }
+    pub fn half_made(mut self, vmid: u32) -> Self {
+        self.world.leftovers.insert(vmid, Leftover { making: true, ..Leftover::default() });
         self
     }
     pub fn fresh_clone(mut self, vmid: u32, template: &str) -> Self {
