@@ -248,6 +248,7 @@ impl Process {
             .collect();
         world.busy.clone_from(&resumed.busy);
         world.busy_resources.clone_from(&resumed.busy_resources);
+        world.stopped_in_vain.clone_from(&resumed.stopped_in_vain);
         for note in &resumed.notes {
             tracing::info!(cluster = cluster.name, "{note}");
         }
@@ -449,10 +450,12 @@ fn secrets_kept(why: &str) -> Anomaly {
 fn looked_up(data_dir: &Path, cluster: &str) -> proxops_exec::Resumed {
     let mut resumed = proxops_exec::Resumed::default();
     // A plan that is only looked at must not fail on a journal that can't be opened for writing.
-    match Journal::open_existing(data_dir)
-        .and_then(|journal| journal.map_or(Ok(Default::default()), |journal| journal.owed(cluster)))
-    {
-        Ok(owed) => resumed.owed = owed,
+    let known = Journal::open_existing(data_dir).and_then(|journal| match journal {
+        Some(journal) => Ok((journal.owed(cluster)?, journal.stopped_in_vain(cluster)?)),
+        None => Ok(Default::default()),
+    });
+    match known {
+        Ok((owed, stopped)) => (resumed.owed, resumed.stopped_in_vain) = (owed, stopped),
         Err(error) => tracing::warn!(cluster, "what an unfinished run left to do is not known: {error}"),
     }
     resumed

@@ -8,7 +8,7 @@ use crate::{Cancel, Journal, JournalError, StepState, Timing, Wire};
 use futures::future::join_all;
 use proxops_model::ResourceId;
 use proxops_pve::{Class, PveError, TaskEnd, TaskQuery, Upid};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// What planning must know.
@@ -20,6 +20,8 @@ pub struct Resumed {
     pub busy: BTreeMap<u32, String>,
     /// The same of files and objects.
     pub busy_resources: BTreeMap<ResourceId, String>,
+    /// Guests that were stopped for a change which then failed: it is tried without a stop first.
+    pub stopped_in_vain: BTreeSet<u32>,
     /// What was found, one line each, for the log.
     pub notes: Vec<String>,
 }
@@ -59,6 +61,7 @@ pub async fn resume(
         }
     }
     journal.prune(cluster, KEPT)?;
+    resumed.stopped_in_vain = journal.stopped_in_vain(cluster)?;
     for (vmid, owed) in journal.owed(cluster)? {
         if resumed.busy.contains_key(&vmid) {
             resumed.owed.insert(vmid, owed);

@@ -342,6 +342,9 @@ impl Planner<'_> {
             && r.restart_allowed
             && wanted != Some(Power::Stopped)
             && (needs_stop || !report.pending.is_empty());
+        // A guest that was stopped for a change which then failed is not stopped for it again before PVE takes it.
+        let in_vain = restart && !steps.is_empty() && world.stopped_in_vain.contains(&id.vmid);
+        let restart = restart && !in_vain;
         let verb = judge::verb(&steps).or(restart.then_some(Verb::Update));
         let mut changes: Vec<Change> = report.changes.into_iter().map(judge::change).collect();
         changes.extend(owed_changes);
@@ -353,6 +356,9 @@ impl Planner<'_> {
         let reason = match (&changes[..], seed_owed) {
             ([], true) => "the cloud-init seed image of an earlier change was not rebuilt".to_owned(),
             ([], false) => "the live guest differs".to_owned(),
+            (changes, _) if in_vain => {
+                format!("differs in {}; it was stopped for this in vain, so it is written first", keys(changes))
+            }
             (changes, _) => format!("differs in {}", keys(changes)),
         };
         let mut todo: Vec<Step> = steps.into_iter().map(Step::Kind).collect();

@@ -119,6 +119,8 @@ pub struct World {
     pub busy: BTreeMap<u32, String>,
     /// The same of files and objects.
     pub busy_resources: BTreeMap<ResourceId, String>,
+    /// Guests that were stopped for a change which then failed.
+    pub stopped_in_vain: BTreeSet<u32>,
     /// From the operation journal.
     pub leftovers: BTreeMap<u32, Leftover>,
 }

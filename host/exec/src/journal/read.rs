@@ -7,7 +7,7 @@ use proxops_pve::Upid;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An operation that an earlier process began and did not finish.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,6 +199,24 @@ impl Journal {
                 Ok((row.get(0)?, owed))
             })?;
             rows.collect()
+        })
+    }
+
+    /// Guests that were stopped for a change which then failed, and for which nothing ended well since.
+    pub fn stopped_in_vain(&self, cluster: &str) -> Result<BTreeSet<u32>, JournalError> {
+        self.read(|db| {
+            let mut query = db.prepare(
+                "select o.vmid, s.step from operations o join steps s on s.operation = o.id
+                 where o.cluster = ?1 and o.vmid is not null and o.verb = 'update' and o.result = 'failed'
+                   and s.state = 'done'
+                   and not exists (select 1 from operations later where later.cluster = o.cluster
+                     and later.vmid = o.vmid and later.id > o.id and later.result = 'ok')",
+            )?;
+            let rows = query
+                .query_map([cluster], |row| Ok((row.get::<_, u32>(0)?, row.get::<_, String>(1)?)))?
+                .collect::<rusqlite::Result<Vec<_>>>()?;
+            let stops = |step: &str| matches!(serde_json::from_str(step), Ok(Step::Stop { .. }));
+            Ok(rows.into_iter().filter(|(_, step)| stops(step)).map(|(vmid, _)| vmid).collect())
         })
     }
 
