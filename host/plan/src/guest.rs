@@ -107,6 +107,10 @@ impl Planner<'_> {
                     if template && !read.live.template && !marks && plan.stand == Stand::Usable {
                         plan.stand = Stand::Missing("it is no template yet".to_owned());
                     }
+                    let lock = read.live.lock.as_ref().or(fact.lock.as_ref());
+                    if let Some(lock) = lock.filter(|lock| matches!(lock.as_str(), "create" | "clone")) {
+                        plan.stand = Stand::Missing(format!("it is still being made (lock {lock})"));
+                    }
                     plan
                 }
                 Err(plan) => *plan,
@@ -357,7 +361,10 @@ impl Planner<'_> {
             ([], true) => "the cloud-init seed image of an earlier change was not rebuilt".to_owned(),
             ([], false) => "the live guest differs".to_owned(),
             (changes, _) if in_vain => {
-                format!("differs in {}; it was stopped for this in vain, so it is written first", keys(changes))
+                format!(
+                    "differs in {}; it was stopped for this in vain, so it is written first",
+                    keys(changes)
+                )
             }
             (changes, _) => format!("differs in {}", keys(changes)),
         };

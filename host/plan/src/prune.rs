@@ -105,12 +105,18 @@ impl Planner<'_> {
             }
         }
         let mut ready: Vec<Candidate> = Vec::new();
+        // Guests that have to stay for now, by type: any may be a clone of a template.
+        let mut stay: BTreeMap<GuestType, String> = BTreeMap::new();
         for ((guest_type, template), group) in groups {
             if self.guarded(guest_type, &[template], group.len(), plan) {
                 continue;
             }
             for c in group {
-                match self.obstacle(&c, world) {
+                let obstacle = self.obstacle(&c, world);
+                if obstacle.is_some() && !c.template {
+                    stay.entry(guest_type).or_insert_with(|| c.name());
+                }
+                match obstacle {
                     None => ready.push(c),
                     Some(Obstacle::Unknown(why)) => plan.unknown.push(c.noted(why)),
                     Some(Obstacle::Anomaly(anomaly)) => plan.anomalies.push(*anomaly),
@@ -120,6 +126,16 @@ impl Planner<'_> {
         // Clones before templates: a template can't go while linked clones need its volumes.
         ready.sort_by_key(|c| (c.template, c.fact.vmid));
         let mut guests: Vec<String> = Vec::new();
+        ready.retain(|c| match stay.get(&c.fact.guest_type).filter(|_| c.template) {
+            None => true,
+            Some(guest) => {
+                let why = format!(
+                    "no manifest claims it; it goes after {guest}, which may be its clone and has to stay"
+                );
+                plan.deferred.push(c.noted(why));
+                false
+            }
+        });
         for (i, c) in ready.iter().enumerate() {
             if i >= budget {
                 plan.deferred.push(c.noted(format!(

@@ -191,6 +191,23 @@ fn guests_and_templates_count_together_where_neither_is_desired() {
 }
 
 #[test]
+fn a_template_is_not_pruned_while_a_guest_that_may_be_its_clone_stays() {
+    let bench = || Bench::new().vm("web", 101, "1").template_vm("tpl", 900);
+    let plan = bench()
+        .live(owned(103, "old", "1").value("protection", "1"))
+        .live(owned(901, "old-tpl", "1").template())
+        .ha(0)
+        .replicated(0)
+        .plan();
+    assert!(plan.actions.iter().all(|a| a.verb != Verb::Delete), "{:?}", plan.actions);
+    assert!(
+        plan.deferred.iter().any(|n| n.name == "old-tpl" && n.why.contains("old")),
+        "{:?}",
+        plan.deferred
+    );
+}
+
+#[test]
 fn protection_lock_ha_and_replication_keep_a_guest_from_being_pruned() {
     let base = || Bench::new().vm("web", 101, "2048").live(owned(101, "web", "2048"));
     let one = |bench: Bench, code: &str| {
@@ -266,6 +283,8 @@ fn who_needs_a_guest_that_is_locked_waits_with_it() {
     let plan = bench().live(owned(100, "db", "1024").lock("backup")).plan();
     assert!(plan.actions.is_empty());
     assert_eq!(plan.deferred.iter().map(|n| n.name.as_str()).collect::<Vec<_>>(), ["db", "web"]);
+    let plan = bench().live(owned(100, "db", "2048").lock("create")).plan();
+    assert!(plan.actions.is_empty());
     // nothing is to be done on it: then its lock is nobody's business
     let plan = bench().live(owned(100, "db", "2048").lock("backup")).plan();
     assert_eq!(verbs(&plan), ["create:VM/web"]);
@@ -289,6 +308,10 @@ fn a_change_that_needs_a_stop_restarts_only_with_leave() {
     assert!(plan.actions[0].disruptive);
     assert_eq!(plan.actions[0].steps.first(), Some(&Step::Stop { hard: false }));
     assert_eq!(plan.actions[0].steps.last(), Some(&Step::Start));
+    // it was stopped for that before, and PVE refused the change
+    let plan = bench().restart("web").stopped_in_vain(101).plan();
+    assert!(!plan.actions[0].disruptive);
+    assert_eq!(plan.actions[0].steps.len(), 1);
 }
 
 #[test]

@@ -83,6 +83,42 @@ fn a_download_that_outlives_its_run_is_not_begun_again() {
 }
 
 #[test]
+fn a_guest_is_not_stopped_again_for_a_change_that_pve_refuses() {
+    let mut bench = Bench::new(seed::empty());
+    let mut web = vm("web", 100, json!({"state": "started", "memory": "1GiB"}));
+    web["metadata"]["annotations"] = json!({"proxops/restart": "allow"});
+    bench.documents(&format!("vm/{CLUSTER}/web.yaml"), &[web.clone()]);
+    bench.apply().exits(0);
+    web["spec"]["memory"] = json!("2GiB");
+    bench.documents(&format!("vm/{CLUSTER}/web.yaml"), &[web]);
+    let refused = |status, message: &str| FaultAnswer::Status {
+        status,
+        message: message.to_owned(),
+        errors: Default::default(),
+        effect: false,
+    };
+    bench.sim().inject(RequestFault {
+        times: 2,
+        ..RequestFault::once(
+            "PUT|POST",
+            "/nodes/pve01/qemu/100/config",
+            refused(403, "Permission check failed (/vms/100, VM.Config.Memory)"),
+        )
+    });
+    let stops = |bench: &Bench| bench.writes().iter().filter(|write| write.path.contains("/status/")).count();
+    bench.writes();
+    bench.apply().exits(1);
+    assert_eq!(stops(&bench), 2, "stopped, and started again");
+    bench.apply().exits(1);
+    assert_eq!(stops(&bench), 0);
+    // PVE takes it, as pending; the next run restarts for it
+    bench.apply().exits(0);
+    bench.apply().exits(0);
+    assert_eq!(stops(&bench), 2);
+    bench.converged();
+}
+
+#[test]
 fn a_creation_that_ended_well_and_left_its_lock_fails_and_says_what_to_do() {
     let mut bench = Bench::new(seed::empty());
     bench.documents(&format!("vm/{CLUSTER}/web.yaml"), &[vm("web", 100, json!({}))]);

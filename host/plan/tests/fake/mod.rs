@@ -321,6 +321,10 @@ impl Bench {
         self.world.busy_resources.insert(ResourceId::new(kind, name), "task download still runs".into());
         self
     }
+    pub fn stopped_in_vain(mut self, vmid: u32) -> Self {
+        self.world.stopped_in_vain.insert(vmid);
+        self
+    }
     pub fn half_made(mut self, vmid: u32) -> Self {
         self.world.leftovers.insert(vmid, Leftover { making: true, ..Leftover::default() });
         self
