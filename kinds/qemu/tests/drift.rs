@@ -656,3 +656,18 @@ fn a_start_order_is_written_with_its_key_and_read_without() {
     clean(spec.clone(), json!({ "startup": "up=30,order=2,down=9" }), "another order, and one more");
     assert_eq!(one_write(spec, json!({})), ("startup".into(), "order=2,up=30".into()));
 }
+
+/// PVE refuses `order=` and, by the letter of the schema, a blank; it reports an empty order as a blank (R3).
+#[test]
+fn an_empty_boot_order_has_one_form_on_the_wire_and_many_in_answers() {
+    let empty = json!({ "options": { "boot-order": [] } });
+    for live in [" ", "order=", "order=;", ""] {
+        clean(empty.clone(), json!({ "boot": live }), live);
+    }
+    let write = ("boot".to_owned(), "order=;".to_owned());
+    for live in [json!("order=scsi0;net0"), json!("cdn"), Json::Null] {
+        assert_eq!(one_write(empty.clone(), json!({ "boot": live })), write, "{live}");
+    }
+    let (_, text) = one_write(json!({ "options": { "boot-order": ["net0"] } }), json!({ "boot": " " }));
+    assert_eq!(text, "order=net0");
+}
