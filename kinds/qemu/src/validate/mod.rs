@@ -67,7 +67,7 @@ fn validated(m: &Resource<VmSpec>, template: bool) -> Validated {
         ("node".to_owned(), spec.node.clone()),
         ("vmid".to_owned(), spec.vmid.to_string()),
     ];
-    let disks = drives::slots(&spec.disks);
+    let disks = crate::drives::slots(&spec.disks);
     if template && spec.clone.is_none() && !disks.is_empty() {
         // What its clones inherit; a template that is a clone itself need not declare its disks.
         out.attributes.push(("disks".to_owned(), disks.join(",")));
