@@ -136,7 +136,7 @@ pub enum Output {
     Text,
     /// One documented, versioned document.
     Json,
-    /// For a pull request (`diff` only).
+    /// For a pull request (`diff` and `apply` only).
     Markdown,
 }
 

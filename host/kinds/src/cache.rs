@@ -10,7 +10,7 @@ use sha2::Sha256;
 use std::{
     fs,
     io::{self, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -124,7 +124,8 @@ impl Cache {
 
 /// Reads the key, or makes a new one where there is none that only we can read.
 fn make_key(dir: &Path) -> io::Result<[u8; 32]> {
-    fs::create_dir_all(dir)?;
+    // It lies in the data directory, which this may be the first to make: nobody else looks into either.
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let path = dir.join("key");
     if let Some(key) = read_key(&path) {
         return Ok(key);

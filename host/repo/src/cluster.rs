@@ -156,15 +156,12 @@ fn nodes(r: &mut Reader<'_>, at: &str) -> Vec<String> {
 }
 
 fn fingerprint(r: &mut Reader<'_>, at: &str, text: &str) -> Option<String> {
-    let digits: Vec<char> = text.chars().filter(|c| *c != ':').collect();
-    if digits.len() != 64 || !digits.iter().all(char::is_ascii_hexdigit) {
+    let normal = crate::text::fingerprint(text);
+    if normal.is_none() {
         let help = "32 hex pairs joined by colons, from the node's System > Certificates";
         r.error(at, "invalid-value", "`fingerprint` is not a SHA-256 fingerprint", help);
-        return None;
     }
-    let pairs: Vec<String> =
-        digits.chunks(2).map(|pair| pair.iter().collect::<String>().to_ascii_uppercase()).collect();
-    Some(pairs.join(":"))
+    normal
 }
 
 fn secret_refs(r: &mut Reader<'_>, at: &str) -> SecretRefs {

@@ -127,6 +127,10 @@ impl Resolver<'_> {
                     let message = format!("the file lies in the submodule {module}, which is not there");
                     return refuse("submodule", message, submodules::HELP);
                 }
+                if root.join(&file).symlink_metadata().is_ok_and(|at| at.is_symlink()) {
+                    let help = "let it point at a file of the repository, or put the manifest itself there";
+                    return refuse("no-such-file", "the symbolic link leads nowhere", help);
+                }
                 let help = if text.contains(['*', '?', '[']) {
                     "patterns are not expanded: list each file".to_owned()
                 } else {

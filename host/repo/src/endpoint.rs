@@ -7,7 +7,7 @@ const PORT: u16 = 8006;
 
 /// `https://host:port` without a trailing slash, normalised so that two spellings of one address are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Endpoint {
+pub struct Endpoint {
     /// `scheme://host[:port]`
     pub url: String,
     /// Host and port alone: what two clusters may not share.

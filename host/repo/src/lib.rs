@@ -27,6 +27,7 @@ pub use cluster::ClusterConfig;
 pub use credentials::{
     AuthMethod, CredentialSource, Credentials, SecretRefs, SharedCredentials, compose_token,
 };
+pub use endpoint::Endpoint;
 pub use git::GitState;
 pub use kinds::{KindEntry, KindTable};
 pub use manifest::{DEPENDS_ON, IGNORE, ManifestDoc, Policy, RECONCILE, RESTART, ReconcileMode};
@@ -35,7 +36,7 @@ pub use repository::{Cluster, Repository, Workspace};
 pub use serve::{CommitStatus, Forge, SecretSetting, Serve, TlsFiles};
 pub use settings::{Concurrency, Git, KindGrant, KindLimits, Log, LogFormat, LogLevel, Reconcile, Settings};
 pub use source::{Snapshot, Source, SourceError};
-pub use text::{duration, is_owner_tag, is_resource_name, nearest};
+pub use text::{duration, fingerprint, is_node_name, is_owner_tag, is_resource_name, nearest};
 
 /// The API version of all built-in kinds.
 pub const API_VERSION: &str = "proxops/v1alpha1";

@@ -182,7 +182,11 @@ impl Workspace {
         if let Some((token, value)) = settings.credentials.conflict() {
             let message =
                 format!("`token` ({}) and `token-value` ({}) are both set", token.origin(), value.origin());
-            let place = whole_file(settings.file.as_deref().unwrap_or("proxops.yaml"));
+            // Without a file both are of the environment, and the message names the variables.
+            let place = match settings.file.as_deref() {
+                Some(file) => whole_file(file),
+                None => files::folder("environment"),
+            };
             let help = "token-value is the whole credential, token its secret part: set one of them";
             diagnostics.push(Diagnostic::error(place, "two-tokens", message).with_help(help));
         }

@@ -397,6 +397,11 @@ fn kind_grants(r: &mut Reader<'_>, dir: &Path) -> Vec<KindGrant> {
     let mut grants: Vec<KindGrant> = Vec::new();
     for index in 0..count {
         let at = format!("/kinds/{index}");
+        if !matches!(r.get(&at), Some(serde_json::Value::Object(_))) {
+            let help = "such as {kind: Pool, allow: [/pools]}";
+            r.error(&at, "wrong-type", "an entry of `kinds` must be a mapping", help);
+            continue;
+        }
         r.only(&at, &["kind", "allow", "sha256", "file", "limits"]);
         let Some(kind) = r.text(&format!("{at}/kind")) else {
             r.error(

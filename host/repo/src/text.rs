@@ -55,8 +55,16 @@ pub fn is_resource_name(name: &str) -> bool {
         && name.ends_with(inner)
 }
 
+/// A SHA-256 fingerprint as PVE shows it: 32 upper-case hex pairs joined by colons. `None` = it is none.
+pub fn fingerprint(text: &str) -> Option<String> {
+    let digits: Vec<char> = text.chars().filter(|c| *c != ':').collect();
+    let right = digits.len() == 64 && digits.iter().all(char::is_ascii_hexdigit);
+    let pair = |pair: &[char]| pair.iter().collect::<String>().to_ascii_uppercase();
+    right.then(|| digits.chunks(2).map(pair).collect::<Vec<_>>().join(":"))
+}
+
 /// A node's name as PVE takes it: a DNS label.
-pub(crate) fn is_node_name(name: &str) -> bool {
+pub fn is_node_name(name: &str) -> bool {
     (1..=63).contains(&name.len())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
         && !name.starts_with('-')

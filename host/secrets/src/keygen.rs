@@ -23,26 +23,36 @@ impl IdentitySources {
 
     /// Public age keys of what `SOPS_AGE_KEY`, `SOPS_AGE_KEY_FILE` and the default key file hold, in this order and
     /// each once. SSH keys and key commands are not asked: they are somebody's choice, not a default.
-    pub fn age_recipients(&self) -> Vec<String> {
+    ///
+    /// # Errors
+    /// [`SopsError::Io`]: a variable is set and gives no key. Another key in its place would be a surprise.
+    pub fn age_recipients(&self) -> Result<Vec<String>, SopsError> {
         let file = |path: PathBuf| std::fs::read_to_string(path).ok().map(Zeroizing::new);
-        let named = self.env("SOPS_AGE_KEY_FILE").filter(|path| !path.is_empty()).map(PathBuf::from);
-        let texts = [
-            self.env("SOPS_AGE_KEY").map(Zeroizing::new),
-            named.and_then(file),
-            self.default_key_file().and_then(file),
-        ];
+        let set = |name: &'static str| self.env(name).filter(|value| !value.trim().is_empty());
         let mut found: Vec<String> = Vec::new();
-        for text in texts.iter().flatten() {
+        for (name, text) in [
+            ("SOPS_AGE_KEY", set("SOPS_AGE_KEY").map(Zeroizing::new).map(Some)),
+            ("SOPS_AGE_KEY_FILE", set("SOPS_AGE_KEY_FILE").map(|path| file(PathBuf::from(path)))),
+            ("", self.default_key_file().and_then(file).map(Some)),
+        ] {
+            let Some(text) = text else { continue };
+            let text = text.unwrap_or_default();
+            let mut some = false;
             let keys = text.lines().filter(|line| !line.trim_start().starts_with('#'));
             for word in keys.flat_map(str::split_whitespace) {
                 let Ok(identity) = age::x25519::Identity::from_str(word) else { continue };
+                some = true;
                 let public = identity.to_public().to_string();
                 if !found.contains(&public) {
                     found.push(public);
                 }
             }
+            if !some && !name.is_empty() {
+                let reason = "it is set and gives no age key (AGE-SECRET-KEY-1...): mend it, or unset it";
+                return Err(SopsError::Io { file: name.to_owned(), reason: reason.to_owned() });
+            }
         }
-        found
+        Ok(found)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::check::root_only;
 use crate::features;
 use crate::fields::FIELDS;
-use crate::layout::{devices, hostname, mounts, networks, place};
+use crate::layout::{devices, hostname, interface_names, mounts, networks, place};
 use crate::rows::write_new;
 use crate::spec::ContainerSpec;
 use crate::volumes::{BIND_MOUNT, DEVICE, DEVICE_TABLE, MOUNT_POINT, ROOT, TABLE, allocation};
@@ -101,8 +101,9 @@ fn create_params(manifest: &Resource<ContainerSpec>, context: &Context) -> Resul
         params.push(Param::text("features", features.to_string()).at("/spec/options"));
     }
     volumes(spec, &mut params, &mut wrong);
+    let mut names = interface_names(spec);
     for entry in networks(spec).iter().filter(|n| n.item.absent != Some(true)) {
-        let props = network::new(entry.item, entry.number);
+        let props = network::new(entry.item, entry.number, &mut names);
         params.push(Param::text(&*entry.slot, props.to_string()).at(&*entry.at));
     }
     for entry in devices(spec) {

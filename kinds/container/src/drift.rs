@@ -5,7 +5,7 @@ mod volumes;
 use crate::create::needs_root;
 use crate::features;
 use crate::fields::FIELDS;
-use crate::layout::{Placed, devices, hostname, networks, place};
+use crate::layout::{Placed, devices, hostname, interface_names, networks, place};
 use crate::network;
 use crate::rows::merge;
 use crate::spec::{ContainerSpec, Device, Network};
@@ -204,8 +204,14 @@ impl Drift<'_> {
 
     fn networks(&mut self) {
         let all = networks(self.spec);
+        let mut names = interface_names(self.spec);
+        names.extend(
+            self.live.slots("net").into_iter().filter_map(|(_, _, text)| {
+                Props::parse(text, &network::TABLE).get("name").map(str::to_owned)
+            }),
+        );
         for entry in &all {
-            self.network(entry);
+            self.network(entry, &mut names);
         }
         let declared: Vec<&str> = all.iter().map(|n| &*n.slot).collect();
         for (_, key, text) in self.live.slots("net") {
@@ -238,7 +244,8 @@ impl Drift<'_> {
         }
     }
 
-    fn network(&mut self, entry: &Placed<'_, Network>) {
+    /// `names` are those that interfaces have, live or declared.
+    fn network(&mut self, entry: &Placed<'_, Network>, names: &mut Vec<String>) {
         let Placed { at, slot, item, .. } = entry;
         let field = Field::new(at, slot);
         if item.absent == Some(true) {
@@ -253,7 +260,7 @@ impl Drift<'_> {
                 let cleared = network::clear(item, &was, self.fresh, &mut props);
                 (!merged && !cleared, props.to_string())
             }
-            None => (false, network::new(item, entry.number).to_string()),
+            None => (false, network::new(item, entry.number, names).to_string()),
         };
         self.changes.settle(&self.live, field, same, Some(text.clone()), Value::Text(text));
     }

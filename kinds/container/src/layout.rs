@@ -42,6 +42,11 @@ pub fn networks(spec: &ContainerSpec) -> Vec<Placed<'_, Network>> {
     placed("net", "networks", items, &slots("net", items.iter().map(|n| n.slot.as_deref())))
 }
 
+/// The names that the manifest gives to its interfaces.
+pub fn interface_names(spec: &ContainerSpec) -> Vec<String> {
+    spec.networks.iter().flatten().filter_map(|network| network.iface.clone()).collect()
+}
+
 /// The passed-through devices.
 pub fn devices(spec: &ContainerSpec) -> Vec<Placed<'_, Device>> {
     let items = spec.devices.as_deref().unwrap_or_default();

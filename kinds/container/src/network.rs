@@ -86,10 +86,17 @@ fn same_vlans(text: &str) -> String {
     vlans.join(";")
 }
 
-/// A new interface. Its name, which PVE requires, is `ethN` unless the manifest says otherwise.
-pub fn new(network: &Network, number: u32) -> Props {
+/// A new interface in slot `number`. Its name, which PVE requires, is the manifest's, or else the first `ethN` from its
+/// slot's number on that is not `taken`; then it is.
+pub fn new(network: &Network, number: u32, taken: &mut Vec<String>) -> Props {
     let mut props = Props::new(&TABLE);
-    props.set("name", format!("eth{number}"));
+    if network.iface.is_none() {
+        let mut names = (number..).map(|n| format!("eth{n}"));
+        if let Some(name) = names.find(|name| !taken.contains(name)) {
+            props.set("name", &name);
+            taken.push(name);
+        }
+    }
     crate::rows::write_new(ROWS, network, &mut props);
     // PVE's only type; named as PVE does.
     props.set("type", "veth");
@@ -199,7 +206,20 @@ mod tests {
     #[test]
     fn a_new_interface_has_a_name() {
         let wanted = Network { bridge: Some("vmbr0".into()), ip: Some("dhcp".into()), ..Network::default() };
-        assert_eq!(new(&wanted, 1).to_string(), "name=eth1,bridge=vmbr0,ip=dhcp,type=veth");
+        assert_eq!(new(&wanted, 1, &mut vec![]).to_string(), "name=eth1,bridge=vmbr0,ip=dhcp,type=veth");
+    }
+
+    #[test]
+    fn a_new_interface_takes_the_next_free_name() {
+        let mut taken = vec!["eth1".to_owned(), "eth2".to_owned()];
+        let mut name = |network: Network, number| {
+            new(&network, number, &mut taken).get("name").unwrap_or_default().to_owned()
+        };
+        assert_eq!(name(Network::default(), 1), "eth3");
+        assert_eq!(name(Network::default(), 3), "eth4", "each name once");
+        assert_eq!(name(Network::default(), 0), "eth0");
+        let named = Network { iface: Some("wan0".into()), ..Network::default() };
+        assert_eq!(name(named, 5), "wan0");
     }
 
     #[test]

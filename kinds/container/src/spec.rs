@@ -331,8 +331,8 @@ pub struct Network {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-pve-key" = "bridge"))]
     pub bridge: Option<String>,
-    /// Name of the interface in the container; left out: `eth0` for `net0` and so on at creation, then not
-    /// compared.
+    /// Name of the interface in the container; left out: `eth0` for `net0` and so on at creation, or the next
+    /// one that is free, then not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-pve-key" = "name"))]
     pub iface: Option<String>,

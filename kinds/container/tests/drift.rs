@@ -115,6 +115,17 @@ fn live_volumes_and_interfaces_that_nobody_declares_stay() {
     assert!(report.anomalies[4].message.contains("local-lvm:vm-201-disk-3"));
 }
 
+/// PVE requires a name (fact L10) and does not say that two interfaces have one.
+#[test]
+fn a_new_interface_takes_no_name_that_is_in_use() {
+    let live = live_with(&[("net0", "name=eth1,bridge=vmbr0,hwaddr=BC:24:11:00:00:02,type=veth")]);
+    let wanted = spec_with(json!({
+        "networks": [{ "slot": "net0", "bridge": "vmbr0" }, { "slot": "net1", "bridge": "vmbr1" }],
+    }));
+    let report = drift(wanted, live, &context());
+    assert_eq!(set(&report), [("net1".to_owned(), "name=eth2,bridge=vmbr1,type=veth".to_owned())]);
+}
+
 #[test]
 fn an_interface_is_removed_only_on_request() {
     let live = live_with(&[("net1", "name=eth1,bridge=vmbr1,hwaddr=BC:24:11:00:00:03,type=veth")]);

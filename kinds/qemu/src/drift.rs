@@ -566,6 +566,15 @@ impl Run<'_> {
         }
     }
 
+    /// Whether a disk in this slot can be the template's. A template that does not say which disks it has can have
+    /// any.
+    fn inherits(&self, slot: &str) -> bool {
+        self.spec.clone.as_deref().is_some_and(|template| {
+            let disks = self.context.attribute("TemplateVM", template, "disks");
+            disks.is_none_or(|disks| disks.split(',').any(|disk| disk == slot))
+        })
+    }
+
     /// What only PVE has: never removed, only told.
     fn live_only(&mut self) {
         let spec = self.spec;
@@ -579,7 +588,7 @@ impl Run<'_> {
             }
             let (severity, what) = match drive.kind {
                 // A clone's disks are its template's; it declares only those that grow.
-                Drive::Disk if self.is_clone() => continue,
+                Drive::Disk if self.inherits(slot) => continue,
                 Drive::Disk => (Severity::Warning, "disk"),
                 Drive::Cd => (Severity::Info, "CD drive"),
                 Drive::CloudInit if spec.hardware.cloud_init.is_some() => continue,

@@ -148,16 +148,13 @@ pub static KEYS: &[Key] = &[
             key: "boot",
             get: |s| s.options.boot_order.as_ref().map(boot_text),
             put: |s, t| {
-                let live = Props::parse(t, &BOOT);
-                let order = live.get("order").map(Words::parse).unwrap_or_default();
-                s.options.boot_order = (!order.0.is_empty()).then_some(order);
-                // A guest without devices reports a blank (fact R3).
-                t.trim().is_empty() || s.options.boot_order.is_some()
+                let order = live_boot(t);
+                // A guest without devices reports an empty order (fact R3): nothing to declare.
+                s.options.boot_order = order.clone().filter(|order| !order.0.is_empty());
+                order.is_some()
             },
             default: None,
-            same: |live, want| {
-                Props::parse(live.trim(), &BOOT).get("order") == Props::parse(want, &BOOT).get("order")
-            },
+            same: |live, want| live_boot(live).is_some_and(|order| live_boot(want) == Some(order)),
         },
     ),
     key("/spec/options/localtime", Stop, flag!("localtime", None, options.localtime)),
@@ -187,10 +184,19 @@ pub fn boot_devices(order: &Words) -> Vec<&str> {
     order.iter().map(|d| d.trim_start_matches("order=")).filter(|d| !d.is_empty()).collect()
 }
 
-/// A boot order as PVE writes it; no device at all is a blank (fact R3), as `order=` is refused.
+/// A boot order as PVE takes it. No device at all is a list without entries: PVE refuses the bare `order=`,
+/// and by the letter of the schema `pve-qm-boot` a blank is a value of `legacy`, whose pattern it breaks.
 pub fn boot_text(order: &Words) -> String {
     let devices = boot_devices(order);
-    if devices.is_empty() { " ".to_owned() } else { format!("order={}", devices.join(";")) }
+    if devices.is_empty() { "order=;".to_owned() } else { format!("order={}", devices.join(";")) }
+}
+
+/// A boot order as PVE reports it, where a blank (fact R3), `order=` and `order=;` all are the empty one;
+/// `None` = the legacy letters (fact Q17).
+fn live_boot(text: &str) -> Option<Words> {
+    let live = Props::parse(text, &BOOT);
+    let letters = live.get("legacy").is_some_and(|letters| !letters.trim().is_empty());
+    (!letters).then(|| live.get("order").map(Words::parse).unwrap_or_default())
 }
 
 /// The wanted plain keys.

@@ -656,3 +656,34 @@ fn a_start_order_is_written_with_its_key_and_read_without() {
     clean(spec.clone(), json!({ "startup": "up=30,order=2,down=9" }), "another order, and one more");
     assert_eq!(one_write(spec, json!({})), ("startup".into(), "order=2,up=30".into()));
 }
+
+/// PVE refuses `order=` and, by the letter of the schema, a blank; it reports an empty order as a blank (R3).
+#[test]
+fn an_empty_boot_order_has_one_form_on_the_wire_and_many_in_answers() {
+    let empty = json!({ "options": { "boot-order": [] } });
+    for live in [" ", "order=", "order=;", ""] {
+        clean(empty.clone(), json!({ "boot": live }), live);
+    }
+    let write = ("boot".to_owned(), "order=;".to_owned());
+    for live in [json!("order=scsi0;net0"), json!("cdn"), Json::Null] {
+        assert_eq!(one_write(empty.clone(), json!({ "boot": live })), write, "{live}");
+    }
+    let (_, text) = one_write(json!({ "options": { "boot-order": ["net0"] } }), json!({ "boot": " " }));
+    assert_eq!(text, "order=net0");
+}
+
+#[test]
+fn a_clone_has_its_templates_disks_and_others_are_told() {
+    let live = guest(&with(clone_live(), json!({ "scsi5": "local-lvm:vm-101-disk-5,size=1G" })));
+    let told = |disks: Option<&str>| {
+        let mut context = context();
+        let template = context.references.iter_mut().find(|r| r.to.name == "tpl").unwrap();
+        template.attributes.extend(disks.map(|disks| ("disks".to_owned(), disks.to_owned())));
+        let report = vm_drift_in(&clone_spec(), &live, &context);
+        let undeclared = report.anomalies.into_iter().filter(|a| a.code == "undeclared");
+        undeclared.filter_map(|a| a.key.filter(|key| key.starts_with("scsi"))).collect::<Vec<_>>()
+    };
+    assert_eq!(told(Some("scsi0")), ["scsi5"], "a disk that somebody added");
+    assert!(told(Some("scsi0,scsi5")).is_empty(), "the template's own");
+    assert!(told(None).is_empty(), "a template that does not say");
+}

@@ -174,6 +174,17 @@ fn each_step_on_the_way_to_a_cluster_fails_by_its_own_name() {
 }
 
 #[test]
+fn a_certificate_that_is_not_trusted_is_a_failure_of_tls() {
+    let server = Bench::tls(seed::empty());
+    let mut bench = Bench::offline(&server.url());
+    bench.set("PROXOPS_PVE_TOKEN_VALUE", &format!("{}={}", seed::TOKEN_ID, seed::TOKEN_SECRET));
+    let run = doctor(&bench);
+    let tls = found(&run, "tls");
+    assert!(tls.len() == 1 && tls[0].starts_with("fail") && tls[0].contains("not trusted"), "{run}");
+    assert!(found(&run, "credential").is_empty(), "nothing is known of it: {run}");
+}
+
+#[test]
 fn another_certificate_than_the_pinned_one_shows_both_fingerprints() {
     let mut bench = bench(seed::empty());
     let pinned = vec!["AB"; 32].join(":");

@@ -61,4 +61,7 @@ fn every_action_is_found_again_newest_first() {
     assert_eq!(operations(&bench, &["--vmid", "101"]).len(), 2);
     assert!(operations(&bench, &["--cluster", "other"]).is_empty());
     bench.run(&["history"]).exits(0).says("create VM/two").says("no luck");
+    bench.run(&["history", "VM/tow"]).exits(0).says("nothing was done to VM/tow; did you mean VM/two?");
+    bench.run(&["history", "--cluster", "lba"]).exits(0).says(&format!("did you mean {CLUSTER}?"));
+    bench.run(&["history", "one", "--vmid", "101"]).exits(0).says("nothing was done that fits");
 }

@@ -105,3 +105,42 @@ fn from_nothing_it_says_what_is_missing() {
     fs::remove_file(repo.join(".sops.yaml")).unwrap();
     proxops(&inside, &repo, &[], &["init", "--cluster", "c"]).exits(1).says("lies in the repository");
 }
+
+/// What `validate` would refuse afterwards is refused before anything is written, and never repeated.
+#[test]
+fn what_can_not_be_used_is_refused_and_nothing_is_left_behind() {
+    let home = tempfile::tempdir().unwrap();
+    let refused = |env: &[(&str, &str)], words: &[&str], why: &str| {
+        let mut all = vec!["init", "infra", "--cluster", "lab"];
+        all.extend_from_slice(words);
+        let run = proxops(home.path(), home.path(), env, &all).exits(1).says(why);
+        assert!(!run.stderr.contains("PASSWORD") && !run.stdout.contains("PASSWORD"), "{run}");
+        assert!(!home.path().join("infra").exists(), "{words:?}");
+        assert!(!home.path().join(".config").exists(), "no key was made: {words:?}");
+    };
+    for (url, why) in [
+        ("http://10.0.0.1", "loopback"),
+        ("10.0.0.1", "no scheme"),
+        ("", "no scheme"),
+        ("not a url", "no scheme"),
+        ("https://u:PASSWORD@h/x", "path"),
+        ("https://u:PASSWORD@h", "user"),
+    ] {
+        refused(&[], &["--base-url", url], why);
+    }
+    let url = ["--base-url", "https://192.0.2.1:8006"];
+    refused(&[], &[url[0], url[1], "--fingerprint", "zz"], "SHA-256");
+    refused(&[], &[url[0], url[1], "--nodes", ""], "--nodes");
+    refused(&[], &[url[0], url[1], "--nodes", "pve01,pve01"], "twice");
+    refused(&[("SOPS_AGE_KEY", "garbage")], &url, "SOPS_AGE_KEY");
+    refused(&[("SOPS_AGE_KEY_FILE", "/does/not/exist")], &url, "SOPS_AGE_KEY_FILE");
+}
+
+#[test]
+fn clusters_without_an_address_yet_do_not_share_one() {
+    let home = tempfile::tempdir().unwrap();
+    proxops(home.path(), home.path(), &[], &["init", "infra", "--cluster", "first"]).exits(0);
+    let repo = home.path().join("infra");
+    proxops(home.path(), &repo, &[], &["init", "--cluster", "second"]).exits(0);
+    proxops(home.path(), &repo, &[], &["validate"]).exits(0);
+}

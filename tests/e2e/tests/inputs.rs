@@ -2,6 +2,7 @@
 
 use crate::support::vm;
 use proxops_e2e::{Bench, CLUSTER, Run};
+use proxops_sim::seed;
 use serde_json::json;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -155,5 +156,23 @@ fn without_a_repository_nothing_happens_at_all() {
     std::fs::remove_dir_all(bench.repo().join(".git")).unwrap();
     for words in [&["validate"][..], &["diff"], &["apply", "--yes"], &["status"]] {
         bench.run(words).exits(1).says(".git");
+    }
+}
+
+#[test]
+fn a_form_that_a_command_does_not_have_is_refused() {
+    let bench = Bench::new(seed::empty());
+    for words in
+        [&["validate"][..], &["status"], &["doctor"], &["history"], &["kinds", "list"], &["explain", "VM"]]
+    {
+        let mut all = words.to_vec();
+        all.extend(["-o", "markdown"]);
+        let run = bench.run(&all).exits(1).says("only diff and apply");
+        assert!(run.stdout.is_empty(), "{run}");
+    }
+    for words in [&["diff"][..], &["apply", "--dry-run"]] {
+        let mut all = words.to_vec();
+        all.extend(["-o", "markdown"]);
+        bench.run(&all).exits(0);
     }
 }

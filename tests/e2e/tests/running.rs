@@ -113,6 +113,32 @@ fn progress_is_plain_lines_in_a_pipe_and_a_moving_line_on_a_terminal() {
     bench.converged();
 }
 
+/// Whichever command makes it; one that is there stays as it is.
+#[test]
+fn the_data_directory_is_made_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let commands: [&[&str]; 6] = [
+        &["validate"],
+        &["diff"],
+        &["status", "--no-daemon"],
+        &["doctor"],
+        &["apply", "--yes"],
+        &["suspend", "--cluster", CLUSTER],
+    ];
+    for words in commands {
+        let bench = bench(Duration::ZERO);
+        let data = bench.data_dir();
+        // With the cache, which the tests share.
+        std::fs::remove_dir_all(&data).unwrap();
+        bench.run(words);
+        assert_eq!(mode(&data), 0o700, "{words:?}");
+        std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o750)).unwrap();
+        bench.run(words);
+        assert_eq!(mode(&data), 0o750, "{words:?}");
+    }
+}
+
 #[test]
 fn a_data_directory_that_can_not_be_used_stops_the_run_before_it_writes() {
     let bench = bench(Duration::ZERO);

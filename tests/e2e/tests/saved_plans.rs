@@ -97,7 +97,8 @@ fn deletes_of_a_saved_plan_are_asked_for_as_any() {
 fn a_dry_run_of_a_saved_plan_tells_whether_it_still_fits() {
     let (bench, file) = bench();
     save(&bench, &file);
-    bench.run(&["apply", "--dry-run", file.to_str().unwrap()]).exits(0);
+    let dry = bench.run(&["apply", "--dry-run", file.to_str().unwrap()]).exits(0).says("DELETE");
+    assert_eq!(dry.stdout, bench.run(&["diff"]).stdout, "what would be done is the plan");
     bench.meddle("PUT", "/nodes/pve01/qemu/101/config", json!({"cores": 4}));
     bench.writes();
     bench.run(&["apply", "--dry-run", file.to_str().unwrap()]).exits(1).says("live configuration");

@@ -8,9 +8,6 @@ use proxops_adopt::{Options, Report, adopt};
 use proxops_repo::Cluster;
 
 pub async fn run(global: &Global, args: &AdoptArgs) -> anyhow::Result<u8> {
-    if global.output == Output::Markdown {
-        bail!("adopt has no markdown form; use -o text or -o json");
-    }
     let process = open::process_offline(global)?;
     let clusters = open::clusters(&process, global)?;
     let cluster = match (global.cluster.as_slice(), clusters.as_slice()) {

@@ -39,7 +39,7 @@ pub async fn run(global: &Global, wanted: &Wanted<'_>) -> anyhow::Result<u8> {
         let plans: Vec<ClusterPlan> = planned.iter().map(|p| p.plan.clone()).collect();
         let differences = saved.differences(&process, &plans);
         if !differences.is_empty() {
-            return refuse(global, plans, &differences);
+            return refuse(global, wanted.dry_run, plans, &differences);
         }
     }
     let deletes: Vec<String> = planned
@@ -58,14 +58,16 @@ pub async fn run(global: &Global, wanted: &Wanted<'_>) -> anyhow::Result<u8> {
     }))
     .await;
     let plans: Vec<ClusterPlan> = planned.into_iter().map(|p| p.plan).collect();
-    print(global, &plans)?;
+    print(global, wanted.dry_run, &plans)?;
     Ok(code(&plans, wanted.exit_code))
 }
 
-fn print(global: &Global, plans: &[ClusterPlan]) -> anyhow::Result<()> {
+fn print(global: &Global, dry_run: bool, plans: &[ClusterPlan]) -> anyhow::Result<()> {
     match global.output {
         Output::Json => render::json::apply(plans),
         Output::Markdown => render::markdown::diff(plans),
+        // Nothing was done, so what there is to tell is the plan.
+        Output::Text if dry_run => render::text::diff(plans, global.color),
         Output::Text => render::text::apply(plans, global.color),
     }
 }
@@ -73,6 +75,7 @@ fn print(global: &Global, plans: &[ClusterPlan]) -> anyhow::Result<()> {
 /// All or nothing: what was agreed to was the whole plan.
 fn refuse(
     global: &Global,
+    dry_run: bool,
     plans: Vec<ClusterPlan>,
     differences: &BTreeMap<String, Vec<String>>,
 ) -> anyhow::Result<u8> {
@@ -94,7 +97,7 @@ fn refuse(
     for missing in names.iter().filter(|name| !plans.iter().any(|plan| plan.cluster == **name)) {
         tracing::error!("the saved plan has cluster {missing}, and the repository has it no more");
     }
-    print(global, &plans)?;
+    print(global, dry_run, &plans)?;
     Ok(FAILED)
 }
 

@@ -12,8 +12,10 @@ use proxops_secrets::{IdentitySources, Secret};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Stands for an address that is not known yet.
-const PLACEHOLDER: &str = "https://pve.example.org:8006";
+/// Stands for an address that is not known yet; no two clusters may share one.
+fn placeholder(cluster: &str) -> String {
+    format!("https://{cluster}.pve.example.org:8006")
+}
 
 pub async fn run(global: &Global, args: &InitArgs) -> anyhow::Result<u8> {
     if global.output != Output::Text {
@@ -37,54 +39,92 @@ pub async fn run(global: &Global, args: &InitArgs) -> anyhow::Result<u8> {
             folder.join("config.yaml").display()
         );
     }
-    let endpoint = Endpoint::find(args)?;
+    // Whatever may be refused is refused before anything is written.
+    let endpoint = Endpoint::find(args, &name)?;
+    let kinds = open::kinds(global, &[])?.kinds;
     let recipients = recipients(&root)?;
+    let new = make_tree(&root)?;
     let mut site = Site { root: root.clone(), written: Vec::new(), kept: Vec::new() };
-    site.write(".sops.yaml", &sops_config(&recipients))?;
-    site.write(
-        ".gitignore",
-        "# Private keys and decrypted secrets stay out.\nkeys.txt\n*.agekey\n*.dec.yaml\n",
-    )?;
-    site.write("ci/proxops.yaml", &ci(&name))?;
-    let file = format!("clusters/{name}/secrets.sops.yaml");
-    let credentials: Vec<(&str, Secret)> =
-        endpoint.credentials.iter().map(|(_, key, secret)| (*key, secret.clone())).collect();
-    let document =
-        proxops_secrets::cluster_document(&file, &recipients, &credentials, jiff::Timestamp::now())?;
-    site.write(&file, &document)?;
-    site.write(&format!("clusters/{name}/resources.yaml"), "resources: []\n")?;
-    site.schemas(&open::kinds(global, &[])?.kinds, &name)?;
-    // Last: a cluster that has this file is configured.
-    site.write(&format!("clusters/{name}/config.yaml"), &endpoint.config(&name))?;
+    if let Err(error) = fill(&mut site, &endpoint, &kinds, &recipients, &name) {
+        if new {
+            let _ = fs::remove_dir_all(root.join(".git"));
+        }
+        return Err(error);
+    }
     site.tell(&endpoint, &name);
-    let known = endpoint.url != PLACEHOLDER && !endpoint.credentials.is_empty();
-    if !known || !prompt::yes(&format!("Adopt what cluster {name} has now (PVE is only read)?"))? {
+    if !endpoint.known
+        || endpoint.credentials.is_empty()
+        || !prompt::yes(&format!("Adopt what cluster {name} has now (PVE is only read)?"))?
+    {
         return Ok(OK);
     }
     let global = Global { cluster: vec![name], git_path: Some(root), ..global.clone() };
     super::adopt::run(&global, &AdoptArgs { adopt_secrets: true, ..AdoptArgs::default() }).await
 }
 
-/// The tree: the one around the folder, or a new one in it.
+/// Writes what is not there yet.
+fn fill(
+    site: &mut Site,
+    endpoint: &Endpoint,
+    kinds: &Kinds,
+    recipients: &[String],
+    name: &str,
+) -> anyhow::Result<()> {
+    site.write(".sops.yaml", &sops_config(recipients))?;
+    site.write(
+        ".gitignore",
+        "# Private keys and decrypted secrets stay out.\nkeys.txt\n*.agekey\n*.dec.yaml\n",
+    )?;
+    site.write("ci/proxops.yaml", &ci(name))?;
+    let file = format!("clusters/{name}/secrets.sops.yaml");
+    let credentials: Vec<(&str, Secret)> =
+        endpoint.credentials.iter().map(|(_, key, secret)| (*key, secret.clone())).collect();
+    let document =
+        proxops_secrets::cluster_document(&file, recipients, &credentials, jiff::Timestamp::now())?;
+    site.write(&file, &document)?;
+    site.write(&format!("clusters/{name}/resources.yaml"), "resources: []\n")?;
+    site.schemas(kinds, name)?;
+    // Last: a cluster that has this file is configured.
+    site.write(&format!("clusters/{name}/config.yaml"), &endpoint.config(name))
+}
+
+/// The tree: the one around the folder, or a new one in it, which is not made yet.
 fn root(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
     let here = std::env::current_dir()?;
-    let dir = dir.map_or(here.clone(), |dir| here.join(dir));
-    fs::create_dir_all(&dir).with_context(|| format!("can't make the folder {}", dir.display()))?;
-    if let Ok(root) = proxops_repo::discover(&dir) {
-        return Ok(root);
+    let dir = canonical(&dir.map_or(here.clone(), |dir| here.join(dir)));
+    let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(&dir);
+    Ok(proxops_repo::discover(there).unwrap_or(dir))
+}
+
+/// A path with symlinks resolved as far as it is there.
+fn canonical(path: &Path) -> PathBuf {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(whole), ..) => whole,
+        (Err(_), Some(parent), Some(name)) => canonical(parent).join(name),
+        (Err(_), ..) => path.to_owned(),
     }
+}
+
+/// Makes the tree a git repository. `true` = it was none.
+fn make_tree(root: &Path) -> anyhow::Result<bool> {
+    if root.join(".git").exists() {
+        return Ok(false);
+    }
+    fs::create_dir_all(root).with_context(|| format!("can't make the folder {}", root.display()))?;
     let mut git = std::process::Command::new("git");
     proxops_secrets::without_secrets(&mut git);
-    match git.args(["init", "--quiet"]).current_dir(&dir).status() {
-        Ok(status) if status.success() => Ok(dir.canonicalize()?),
-        Ok(status) => bail!("`git init` in {} ended with {status}", dir.display()),
-        Err(error) => bail!("{} is no git repository, and `git init` can't be run: {error}", dir.display()),
+    match git.args(["init", "--quiet"]).current_dir(root).status() {
+        Ok(status) if status.success() => Ok(true),
+        Ok(status) => bail!("`git init` in {} ended with {status}", root.display()),
+        Err(error) => bail!("{} is no git repository, and `git init` can't be run: {error}", root.display()),
     }
 }
 
 /// Where the cluster is and how to log in.
 struct Endpoint {
     url: String,
+    /// Not the placeholder.
+    known: bool,
     fingerprint: Option<String>,
     ca_file: Option<PathBuf>,
     nodes: Vec<String>,
@@ -93,13 +133,27 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    fn find(args: &InitArgs) -> anyhow::Result<Self> {
+    /// With the checks of whoever reads `config.yaml`. What is refused is not repeated: a password may be in it.
+    fn find(args: &InitArgs, name: &str) -> anyhow::Result<Self> {
+        let placeholder = placeholder(name);
         let url = match &args.base_url {
             Some(url) => url.clone(),
-            None => prompt::line("Address of PVE", Some(PLACEHOLDER))?,
+            None => prompt::line("Address of PVE", Some(&placeholder))?,
         };
+        if let Err((message, help)) = proxops_repo::Endpoint::parse(&url) {
+            bail!("--base-url can't be used: {message}; {help}");
+        }
+        let known = url != placeholder;
+        for (i, node) in args.nodes.iter().enumerate() {
+            if !proxops_repo::is_node_name(node) {
+                bail!("--nodes: `{}` is not a node's name; as `pvecm nodes` shows it", printable(node));
+            }
+            if args.nodes.iter().take(i).any(|other| other == node) {
+                bail!("--nodes: node {node} is named twice");
+            }
+        }
         let fingerprint = match (&args.fingerprint, &args.ca_file) {
-            (None, None) if url.starts_with("https://") && url != PLACEHOLDER => {
+            (None, None) if url.starts_with("https://") && known => {
                 let text = prompt::line(
                     "SHA-256 fingerprint of its certificate (`pvenode cert info`; empty: its CA is trusted)",
                     Some(""),
@@ -108,14 +162,19 @@ impl Endpoint {
             }
             (given, _) => given.clone(),
         };
+        if fingerprint.as_deref().is_some_and(|text| proxops_repo::fingerprint(text).is_none()) {
+            bail!(
+                "--fingerprint is not a SHA-256 fingerprint: 32 hex pairs joined by colons, as `pvenode cert info` shows it"
+            );
+        }
         let ca_file = args.ca_file.as_ref().map(|file| file.canonicalize().unwrap_or_else(|_| file.clone()));
-        let credentials = credentials(&url)?;
-        Ok(Self { url, fingerprint, ca_file, nodes: args.nodes.clone(), credentials })
+        let credentials = credentials(known)?;
+        Ok(Self { url, known, fingerprint, ca_file, nodes: args.nodes.clone(), credentials })
     }
 
     fn config(&self, name: &str) -> String {
         let mut text = format!("pve:\n  clusters:\n    {name}:\n      base-url: {}\n", quoted(&self.url));
-        if self.url == PLACEHOLDER {
+        if !self.known {
             text.push_str("      # TODO: the address of one of its nodes\n");
         }
         match (&self.fingerprint, &self.ca_file) {
@@ -144,7 +203,7 @@ impl Endpoint {
 }
 
 /// From the environment, as every command takes them; else asked for on a terminal.
-fn credentials(url: &str) -> anyhow::Result<Vec<(&'static str, &'static str, Secret)>> {
+fn credentials(known: bool) -> anyhow::Result<Vec<(&'static str, &'static str, Secret)>> {
     let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty()).map(Secret::new);
     let whole = env("PROXOPS_PVE_TOKEN_VALUE");
     if let (None, Some(user), Some(password)) = (&whole, env("PROXOPS_PVE_USER"), env("PROXOPS_PVE_PASSWORD"))
@@ -153,7 +212,7 @@ fn credentials(url: &str) -> anyhow::Result<Vec<(&'static str, &'static str, Sec
     }
     let whole = match whole {
         Some(whole) => whole,
-        None if url == PLACEHOLDER || !prompt::is_terminal() => return Ok(Vec::new()),
+        None if !known || !prompt::is_terminal() => return Ok(Vec::new()),
         None => prompt::secret("API token (user@realm!name=secret; empty: later)")?,
     };
     if whole.is_empty() {
@@ -188,14 +247,14 @@ fn recipients(root: &Path) -> anyhow::Result<Vec<String>> {
         bail!(".sops.yaml names no age key (age1...): add one to it, or take the file away");
     }
     let sources = IdentitySources::from_process();
-    let known = sources.age_recipients();
+    let known = sources.age_recipients()?;
     if !known.is_empty() {
         return Ok(known);
     }
     let file = sources
         .default_key_file()
         .context("there is no home directory for a new age key: set HOME, or SOPS_AGE_KEY")?;
-    if file.canonicalize().unwrap_or_else(|_| file.clone()).starts_with(root) {
+    if canonical(&file).starts_with(root) {
         bail!("{} lies in the repository: a private key must not", file.display());
     }
     let public = proxops_secrets::create_age_key(&file, jiff::Timestamp::now())?;
@@ -287,7 +346,7 @@ impl Site {
             println!("= {} was there and stays as it is", printable(file));
         }
         println!("\nNext:");
-        if endpoint.url == PLACEHOLDER {
+        if !endpoint.known {
             println!("  put the cluster's address into clusters/{name}/config.yaml");
         }
         if endpoint.credentials.is_empty() {

@@ -18,8 +18,9 @@ mod status;
 mod suspend;
 mod validate;
 
-use crate::args::{Args, Command, KindsCommand};
+use crate::args::{Args, Command, KindsCommand, Output};
 use crate::open;
+use anyhow::bail;
 
 /// Exit code: nothing failed.
 pub const OK: u8 = 0;
@@ -31,6 +32,11 @@ pub const CHANGES: u8 = 2;
 /// Runs the command.
 pub async fn run(args: Args) -> anyhow::Result<u8> {
     let global = args.global;
+    if global.output == Output::Markdown
+        && !matches!(args.command, Command::Diff { .. } | Command::Apply { .. })
+    {
+        bail!("only diff and apply have a markdown form: use -o text or -o json");
+    }
     match args.command {
         Command::Validate => validate::run(&global),
         Command::Diff { exit_code, out, no_daemon } => {

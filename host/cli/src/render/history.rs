@@ -23,11 +23,11 @@ pub fn json(entries: &[HistoryEntry]) -> anyhow::Result<()> {
     super::json::print(&json!({"format": "proxops.history/v1", "operations": operations}))
 }
 
-/// One table, newest first.
-pub fn text(entries: &[HistoryEntry]) -> anyhow::Result<()> {
+/// One table, newest first; `nothing` is said in place of an empty one.
+pub fn text(entries: &[HistoryEntry], nothing: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if entries.is_empty() {
-        writeln!(out, "nothing was done yet")?;
+        writeln!(out, "{}", printable(nothing))?;
         return Ok(());
     }
     let mut table =

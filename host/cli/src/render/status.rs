@@ -7,6 +7,7 @@ use proxops_daemon::ClusterStatus;
 use proxops_model::plan::ClusterState;
 use proxops_model::text::printable;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 /// `proxops.status/v1`
@@ -14,8 +15,12 @@ pub fn json(clusters: &[ClusterStatus]) -> anyhow::Result<()> {
     super::json::print(&json!({"format": "proxops.status/v1", "clusters": clusters}))
 }
 
-/// One table a cluster.
-pub fn text(clusters: &[ClusterStatus], color: Color) -> anyhow::Result<()> {
+/// One table a cluster; `paused` says of clusters that they are suspended.
+pub fn text(
+    clusters: &[ClusterStatus],
+    paused: &BTreeMap<String, String>,
+    color: Color,
+) -> anyhow::Result<()> {
     let paint = Paint::new(color);
     let mut out = std::io::stdout().lock();
     for c in clusters {
@@ -26,7 +31,8 @@ pub fn text(clusters: &[ClusterStatus], color: Color) -> anyhow::Result<()> {
             (_, false) => paint.yellow("not converged"),
         };
         let name = paint.bold(&format!("cluster {}", printable(&c.cluster)));
-        writeln!(out, "{name} ({commit}): {word}")?;
+        let paused = paused.get(&c.cluster).map(|why| format!("{}; ", paint.yellow(&printable(why))));
+        writeln!(out, "{name} ({commit}): {}{word}", paused.unwrap_or_default())?;
         if let Some(error) = &c.last_cycle.error {
             writeln!(out, "{}", printable(error))?;
         }

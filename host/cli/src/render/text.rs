@@ -96,7 +96,9 @@ pub fn apply(plans: &[ClusterPlan], color: Color) -> anyhow::Result<()> {
             .filter(|a| a.ended.as_ref().is_some_and(|e| e.result == wanted))
             .count()
     };
-    let (ok, failed, deferred) = (ended(Outcome::Ok), ended(Outcome::Failed), ended(Outcome::Deferred));
+    let put_off: usize = plans.iter().map(|p| p.deferred.len()).sum();
+    let (ok, failed) = (ended(Outcome::Ok), ended(Outcome::Failed));
+    let deferred = ended(Outcome::Deferred) + put_off;
     let idle = ended(Outcome::NotStarted);
     if ok + failed + deferred + idle == 0 && plans.iter().all(|p| p.state == ClusterState::Ok) {
         writeln!(out, "Nothing to do.")?;

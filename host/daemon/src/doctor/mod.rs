@@ -7,7 +7,7 @@ mod state;
 use crate::Process;
 use crate::connect::{Connected, connect};
 use proxops_plan::Index;
-use proxops_pve::{Client, Mode, probe};
+use proxops_pve::{Class, Client, Mode, probe};
 use proxops_repo::{Cluster, ClusterConfig, Credentials};
 use serde::Serialize;
 
@@ -64,6 +64,18 @@ impl Report {
 
     fn fail(&mut self, check: &str, message: impl Into<String>, help: impl Into<String>) {
         self.add(check, CheckState::Fail, message, Some(help.into()));
+    }
+}
+
+impl Report {
+    /// Whether a certificate is trusted shows at the first call: what was found of it before is not the last word.
+    fn untrusted(&mut self, why: String) {
+        let said = |c: &Check| c.check == "tls" && c.state == CheckState::Fail;
+        if self.checks.iter().any(said) {
+            return;
+        }
+        self.checks.retain(|c| c.check != "tls");
+        self.fail("tls", why, "nothing else could be looked at");
     }
 }
 
@@ -201,6 +213,10 @@ async fn logged_in(report: &mut Report, config: &ClusterConfig, client: &Client)
     let who = format!("{kind} of {}", client.identity());
     let version = match client.version().await {
         Ok(version) => version,
+        Err(error) if error.class == Class::Tls => {
+            report.untrusted(error.message);
+            return false;
+        }
         Err(error) => {
             report.fail("credential", format!("{who}: {error}"), "nothing else could be looked at");
             return false;

@@ -172,7 +172,9 @@ impl Daemon {
                 Ok(()) = asks.changed() => Some(Why::Webhook),
                 Some(name) = ended.recv() => {
                     // Only a loop that was asked to end may; another one gets a successor at the next look.
-                    if loops.remove(&name).is_some_and(|asked| !asked.is_cancelled()) {
+                    // Loops hear the stop by themselves, and one may be heard of before it is heard here.
+                    let asked = loops.remove(&name).is_none_or(|asked| asked.is_cancelled());
+                    if !asked && !self.stop.is_cancelled() {
                         tracing::error!(cluster = name, "the cluster's loop broke down; it is started again");
                     }
                     continue;

@@ -4,6 +4,9 @@
 use anyhow::{Context as _, ensure};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Why and since when.
@@ -40,9 +43,14 @@ pub fn suspend(data_dir: &Path, cluster: &str, reason: Option<&str>) -> anyhow::
     let folder = data_dir.join("suspended");
     let suspension = Suspension { since: Timestamp::now(), reason: reason.map(str::to_owned) };
     let part = path.with_extension("part");
-    std::fs::create_dir_all(&folder)
-        .and_then(|()| std::fs::write(&part, serde_json::to_vec(&suspension)?))
-        .and_then(|()| std::fs::rename(&part, &path))
+    let write = || -> std::io::Result<()> {
+        // The data directory too, if this is the first to make it.
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+        file.write_all(&serde_json::to_vec(&suspension)?)?;
+        std::fs::rename(&part, &path)
+    };
+    write()
         .with_context(|| format!("cluster {cluster} can't be suspended: {} can't be written", path.display()))
 }
 
@@ -87,6 +95,16 @@ mod tests {
         assert!(resume(dir.path(), "lab").unwrap());
         assert!(!resume(dir.path(), "lab").unwrap());
         assert_eq!(suspension(dir.path(), "lab"), None);
+    }
+
+    #[test]
+    fn a_suspension_and_the_folders_made_for_it_are_their_owners() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data");
+        suspend(&data, "lab", Some("disk swap")).unwrap();
+        let mode = |path: &str| std::fs::metadata(data.join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!([mode(""), mode("suspended"), mode("suspended/lab.json")], [0o700, 0o700, 0o600]);
     }
 
     #[test]

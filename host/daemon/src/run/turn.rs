@@ -7,13 +7,14 @@ use jiff::Timestamp;
 use proxops_exec::Cancel;
 use proxops_model::plan::ClusterState;
 use proxops_repo::Cluster;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 /// The longest pause of a cluster that can't be planned, unless its interval is longer.
 const LONGEST: Duration = Duration::from_secs(600);
-/// How often a suspended cluster is looked at.
+/// How often a loop that waits looks whether its cluster is suspended, or no more.
 const SUSPENDED: Duration = Duration::from_secs(5);
 
 /// Starts the loop in a thread of its own. `done` hears the name when it ended, whyever.
@@ -81,8 +82,9 @@ impl Turn {
                 }
             };
             // The tree that the cycle worked on may be large: it must not live through the pause.
+            let data_dir = process.repository.settings.data_dir.clone();
             drop(process);
-            let Some(next) = self.wait(&mut round, pause).await else { break };
+            let Some(next) = self.wait(&mut round, pause, &data_dir).await else { break };
             why = next;
         }
         if !self.daemon.stop.is_cancelled() {
@@ -99,11 +101,24 @@ impl Turn {
         tokio::select! { () = self.gone.cancelled() => {}, () = self.daemon.stop.cancelled() => {} }
     }
 
-    async fn wait(&self, round: &mut watch::Receiver<Round>, pause: Duration) -> Option<Why> {
-        tokio::select! {
-            () = self.stopped() => None,
-            Ok(()) = round.changed() => Some(round.borrow_and_update().why),
-            () = tokio::time::sleep(pause) => Some(Why::Interval),
+    /// A suspension ends the pause early, so that it shows.
+    async fn wait(
+        &self,
+        round: &mut watch::Receiver<Round>,
+        pause: Duration,
+        data_dir: &Path,
+    ) -> Option<Why> {
+        let until = Instant::now() + pause;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            tokio::select! {
+                () = self.stopped() => return None,
+                Ok(()) = round.changed() => return Some(round.borrow_and_update().why),
+                () = tokio::time::sleep(left.min(SUSPENDED)) => {}
+            }
+            if left <= SUSPENDED || pause::suspension(data_dir, &self.name).is_some() {
+                return Some(Why::Interval);
+            }
         }
     }
 

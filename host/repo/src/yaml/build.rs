@@ -100,6 +100,9 @@ impl<'a> Builder<'a> {
                     let message = "not valid YAML: a tab in the indentation";
                     return Err(self.stop(at, "yaml-syntax", message, "indent with spaces"));
                 }
+                if error.info().contains("unknown anchor") {
+                    return Err(self.no_anchor(at, "the alias refers to an anchor that is not there"));
+                }
                 // Brackets in brackets, beyond the parser's own bound.
                 if error.info().contains("recursion limit") {
                     return Err(self.too_deep(at));
@@ -199,16 +202,15 @@ impl<'a> Builder<'a> {
         Ok(node)
     }
 
+    fn no_anchor(&mut self, at: Pos, message: &str) -> Stop {
+        let help =
+            "an alias can only stand behind its anchor (`&name`), in the same document and outside of it";
+        self.stop(at, "unknown-alias", message, help)
+    }
+
     fn alias(&mut self, id: usize, at: Pos, key: Option<Pos>, depth: usize) -> Result<Node, Stop> {
         let Some(anchor) = self.anchors.get(&id) else {
-            let help =
-                "an alias can only stand behind its anchor (`&name`), in the same document and outside of it";
-            return Err(self.stop(
-                at,
-                "unknown-alias",
-                "the alias refers to an anchor that is not complete",
-                help,
-            ));
+            return Err(self.no_anchor(at, "the alias refers to an anchor that is not complete"));
         };
         let (nodes, text, height) = (anchor.spots.len(), anchor.text, anchor.height);
         self.spend(at, nodes, text)?;

@@ -13,7 +13,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<&str, Problem> {
     };
     let start = Pos { line: 1, column: 1 };
     if bytes.len() > MAX_BYTES {
-        let message = format!("the file has {} bytes; at most {MAX_BYTES} are read", bytes.len());
+        // It is read no further, so its size is not known here.
+        let message = format!("the file has more than {MAX_BYTES} bytes, which is the most that is read");
         return Err(problem(start, "file-too-large", message, "split it into several files"));
     }
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {

@@ -86,6 +86,15 @@ fn a_path_can_not_leave_the_repository() {
 }
 
 #[test]
+fn a_link_that_leads_nowhere_is_called_so() {
+    let tree = Tree::listing(&["vm/lab/web.yaml"]).with("vm/lab/x", "");
+    symlink("gone.yaml", tree.path("vm/lab/web.yaml")).unwrap();
+    let repo = tree.load();
+    let error = repo.diagnostics[0].to_string();
+    assert!(error.contains("leads nowhere") && !error.contains("did you mean"), "{error}");
+}
+
+#[test]
 fn a_link_can_not_reach_what_its_target_s_place_forbids() {
     let linked = |target: &str| {
         let tree = Tree::listing(&["vm/lab/web.yaml"]).with(target, &vm()).with("vm/lab/x", "");

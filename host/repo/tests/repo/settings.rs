@@ -173,6 +173,18 @@ fn both_forms_of_a_token_at_once_are_an_error_that_names_both_places_and_no_valu
         assert_eq!(errors[0].code, "two-tokens");
         assert!(!format!("{repo:?}").contains("AAAA") && !format!("{repo:?}").contains("BBBB"));
     }
+    let tree = Tree::lab().var("PROXOPS_PVE_TOKEN", "AAAA").var("PROXOPS_PVE_TOKEN_VALUE", "BBBB");
+    let text = tree.load().global_errors().next().unwrap().to_string();
+    let named = text.contains("PROXOPS_PVE_TOKEN)") && text.contains("PROXOPS_PVE_TOKEN_VALUE)");
+    assert!(named && !text.contains("proxops.yaml"), "no file says so: {text}");
+}
+
+#[test]
+fn an_entry_of_a_list_is_called_by_the_list() {
+    let repo = Tree::lab().with("proxops.yaml", "kinds: [a]\n").load();
+    let errors: Vec<String> = repo.global_errors().map(ToString::to_string).collect();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].contains("an entry of `kinds` must be a mapping"), "{errors:?}");
 }
 
 #[test]

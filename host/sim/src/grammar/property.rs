@@ -18,7 +18,8 @@ fn find(table: Table, name: &str) -> Option<&'static Param> {
 /// Unknown key, key twice, bare word without a default key, or a key without value.
 pub fn parse(table: Table, text: &str, path: &str) -> Result<Props, String> {
     let mut props = Props::new();
-    for part in text.split(',').filter(|part| !part.trim().is_empty()) {
+    // PVE's parser passes over blank parts; by the letter of the schema they are values. Stricter.
+    for part in text.split(',').filter(|part| !part.is_empty()) {
         let (param, value) = match part.split_once('=') {
             Some((key, value)) if !key.is_empty() && !value.is_empty() => {
                 let param =

@@ -375,3 +375,15 @@ fn cloud_init_snippets_must_exist_at_start_q21() {
     lab.0.add_file("local", "pve01", "snippets/a.yaml", 100);
     assert_eq!(lab.task("POST", start, json!({})), "OK");
 }
+
+/// `order=` names no value, a blank is no legacy letter; a list without entries is one (`pve-qm-boot`).
+#[test]
+fn a_boot_order_without_devices_is_a_list_without_entries() {
+    let mut lab = Lab::with_vm();
+    for refused in ["order=", " "] {
+        let (status, text) = lab.error("PUT", VM, json!({"boot": refused}));
+        assert_eq!(status, 400, "{refused:?}: {text}");
+    }
+    lab.put(json!({"boot": "order=;"}));
+    assert_eq!(lab.vm(101)["boot"], " ", "and it is reported as a blank (R3)");
+}

@@ -67,6 +67,11 @@ fn validated(m: &Resource<VmSpec>, template: bool) -> Validated {
         ("node".to_owned(), spec.node.clone()),
         ("vmid".to_owned(), spec.vmid.to_string()),
     ];
+    let disks = crate::drives::slots(&spec.disks);
+    if template && spec.clone.is_none() && !disks.is_empty() {
+        // What its clones inherit; a template that is a clone itself need not declare its disks.
+        out.attributes.push(("disks".to_owned(), disks.join(",")));
+    }
     if let Some(clone) = &spec.clone {
         out.references.push(Reference::new("TemplateVM", clone, "/spec/clone"));
         if let Some(storage) = &spec.clone_storage {

@@ -115,7 +115,11 @@ pub fn with(base: Json, over: Json) -> Json {
 }
 
 pub fn vm_drift(spec: &Json, live: &LiveGuest) -> DriftReport {
-    kind::drift::<Vm>(&manifest("app", spec), &Live::Guest(live.clone()), &context()).expect("a report")
+    vm_drift_in(spec, live, &context())
+}
+
+pub fn vm_drift_in(spec: &Json, live: &LiveGuest, context: &Context) -> DriftReport {
+    kind::drift::<Vm>(&manifest("app", spec), &Live::Guest(live.clone()), context).expect("a report")
 }
 
 pub fn template_drift(spec: &Json, live: &LiveGuest) -> DriftReport {

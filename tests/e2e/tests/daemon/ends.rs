@@ -15,6 +15,19 @@ fn sigterm_while_idle_ends_it_at_once_and_well() {
     assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
 }
 
+/// Loops hear the stop as soon as the daemon does: that one ended first is no failure. A matter of luck, so many times.
+#[test]
+fn a_clean_stop_tells_of_no_broken_loop() {
+    let bench = bench();
+    for _ in 0..10 {
+        let mut daemon = Daemon::start(&bench, &[]);
+        daemon.until_converged(CLUSTER);
+        daemon.signal("TERM");
+        assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+        assert!(!daemon.log().contains("broke down"), "{}", daemon.log());
+    }
+}
+
 #[test]
 fn sigterm_during_an_apply_waits_for_what_is_in_flight_and_starts_nothing_more() {
     let mut bench = bench();

@@ -77,6 +77,25 @@ fn a_suspended_cluster_is_left_alone_across_restarts_until_it_is_resumed() {
 }
 
 #[test]
+fn a_suspension_shows_at_once_however_long_the_interval_is() {
+    let bench = bench();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    settings(&bench, &format!("listen: 127.0.0.1:{port}\nreconcile: {{poll-interval: 1h}}\n"));
+    let daemon = Daemon::spawn(&bench, &["run"]);
+    daemon.until_converged(CLUSTER);
+    bench.run(&["suspend", "--cluster", CLUSTER, "--reason", "disk swap"]).exits(0);
+    daemon.until(CLUSTER, "suspended", |c| c["suspended"]["reason"] == "disk swap");
+    let metrics = daemon.get("/metrics").body;
+    assert!(metrics.contains(&format!("proxops_cluster_suspended{{cluster=\"{CLUSTER}\"}} 1")), "{metrics}");
+    bench.run(&["status"]).exits(0).says("suspended (disk swap), last cycle at 20");
+    bench.run(&["status", "--no-daemon"]).exits(0).says("suspended (disk swap); ");
+    bench.run(&["resume", "--cluster", CLUSTER]).exits(0);
+    daemon.until(CLUSTER, "looked at again", |c| cycles(c) == 2 && c["suspended"].is_null());
+    let run = bench.run(&["status"]).exits(0);
+    assert!(!run.stdout.contains("suspended"), "{run}");
+}
+
+#[test]
 fn clusters_come_and_go_with_the_tree() {
     let bench = bench();
     let other = Bench::new(seed::empty());
