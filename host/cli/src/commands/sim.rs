@@ -22,7 +22,8 @@ pub async fn run(global: &Global, args: &SimArgs) -> anyhow::Result<u8> {
         .await
         .with_context(|| format!("the simulator can't listen on 127.0.0.1:{}", args.port))?;
     if let Some(file) = &args.faults {
-        let text = std::fs::read_to_string(file).with_context(|| format!("can't read {}", file.display()))?;
+        let text = proxops_model::file::text(file, proxops_repo::yaml::MAX_BYTES)
+            .with_context(|| format!("can't read {}", file.display()))?;
         let parsed = proxops_repo::yaml::parse(text.as_bytes());
         if let Some(p) = parsed.problems.first() {
             anyhow::bail!("{}:{}:{}: {}", file.display(), p.at.line, p.at.column, p.message);

@@ -27,9 +27,7 @@ pub fn text(found: &[Diagnostic], repository: &Repository, color: Color) -> anyh
             d.code,
             printable(&d.message)
         )?;
-        let file = files
-            .entry(&d.location.file)
-            .or_insert_with(|| std::fs::read_to_string(repository.root.join(&d.location.file)).ok());
+        let file = files.entry(&d.location.file).or_insert_with(|| repository.text(&d.location.file));
         let line = file.as_ref().and_then(|t| t.lines().nth(d.location.line.checked_sub(1)? as usize));
         let shown = |l: &&str| {
             !l.trim().is_empty() && l.len() <= 200 && !may_hold_secret(&d.location.file, l, repository)
