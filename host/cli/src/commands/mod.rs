@@ -19,7 +19,7 @@ mod suspend;
 mod validate;
 
 use crate::args::{Args, Command, KindsCommand};
-use crate::open;
+use crate::{open, say};
 
 /// Exit code: nothing failed.
 pub const OK: u8 = 0;
@@ -65,7 +65,7 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
         Command::Completions { shell } => {
             open::logging(&global, None, false);
             let mut command = <Args as clap::CommandFactory>::command();
-            clap_complete::generate(shell, &mut command, "proxops", &mut std::io::stdout());
+            clap_complete::generate(shell, &mut command, "proxops", &mut say::Stdout);
             Ok(OK)
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{Paint, count};
 use crate::args::Color;
+use crate::say;
 use proxops_model::text::printable;
 use proxops_model::{Diagnostic, Severity};
 use proxops_repo::Repository;
@@ -58,7 +59,7 @@ pub fn text(found: &[Diagnostic], repository: &Repository, color: Color) -> anyh
     } else {
         writeln!(out, "{what}: {}, {}", count(errors, "error"), count(warnings, "warning"))?;
     }
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = say::Stdout;
     stdout.write_all(out.as_bytes())?;
     stdout.flush()?;
     Ok(())

@@ -2,6 +2,7 @@
 
 use super::Paint;
 use crate::args::Color;
+use crate::say;
 use comfy_table::{ContentArrangement, Table, presets};
 use proxops_daemon::ClusterStatus;
 use proxops_model::plan::ClusterState;
@@ -17,7 +18,7 @@ pub fn json(clusters: &[ClusterStatus]) -> anyhow::Result<()> {
 /// One table a cluster.
 pub fn text(clusters: &[ClusterStatus], color: Color) -> anyhow::Result<()> {
     let paint = Paint::new(color);
-    let mut out = std::io::stdout().lock();
+    let mut out = say::Stdout;
     for c in clusters {
         let commit: String = c.commit.as_deref().unwrap_or("no commit").chars().take(10).collect();
         let word = match (c.last_cycle.state, c.last_cycle.clean) {
