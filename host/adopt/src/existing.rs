@@ -48,11 +48,7 @@ pub(crate) fn replaceable(repository: &Repository, cluster: &Cluster) -> Texts {
     }
     let own = |file: &str| file.split('/').any(|part| part == cluster.name) && !file.contains("/base/");
     let alone = documents.into_iter().filter(|(file, count)| *count == 1 && own(file));
-    alone
-        .filter_map(|(file, _)| {
-            Some((file.to_owned(), std::fs::read(repository.root.join(file)).ok()?.into()))
-        })
-        .collect()
+    alone.filter_map(|(file, _)| Some((file.to_owned(), read(repository, file)?.into()))).collect()
 }
 
 impl Existing {
@@ -70,7 +66,7 @@ impl Existing {
             collect(&repository.root, &folder, DEPTH, &mut files);
             files.retain(|file| !existing.listed.contains(file));
             for file in files {
-                let bytes = std::fs::read(repository.root.join(&file)).unwrap_or_default();
+                let bytes = read(repository, &file).unwrap_or_default();
                 let stream = proxops_repo::yaml::parse(&bytes);
                 let alone = stream.documents.iter().filter(|d| !d.value.is_null()).count() == 1;
                 let text: Option<Arc<[u8]>> = alone.then(|| bytes.into());
@@ -117,6 +113,11 @@ impl Existing {
             _ => {}
         }
     }
+}
+
+/// A file of the tree, if it is one that a manifest may be in.
+fn read(repository: &Repository, file: &str) -> Option<Vec<u8>> {
+    proxops_model::file::whole(&repository.root.join(file), proxops_repo::yaml::MAX_BYTES).ok()
 }
 
 /// YAML files below a folder, sorted. Links to folders are not followed: they could lead anywhere.

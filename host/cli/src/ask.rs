@@ -1,5 +1,6 @@
 //! Asks a running daemon before a command works on its own: the daemon has the credentials, and has just looked.
 
+use crate::say;
 use anyhow::Context as _;
 use proxops_daemon::Process;
 use proxops_repo::Settings;
@@ -40,7 +41,7 @@ pub async fn daemon(process: &Process, path: &str, same: Same) -> Option<Value> 
         tracing::info!("a daemon answers, and works on another tree or state of it");
         return None;
     }
-    eprintln!("as the running daemon found it; --no-daemon looks anew");
+    say::err!("as the running daemon found it; --no-daemon looks anew");
     Some(document)
 }
 

@@ -1,6 +1,7 @@
 //! From arguments to a loaded process; logging.
 
 use crate::args::Global;
+use crate::say;
 use anyhow::bail;
 use proxops_daemon::{Process, Refreshed, kind_sources};
 use proxops_kinds::{Kinds, Limits};
@@ -29,7 +30,7 @@ pub fn logging(global: &Global, level: Option<&str>, json: bool) {
     });
     let builder = tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
-        .with_writer(std::io::stderr)
+        .with_writer(|| say::Stderr)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
     if json {
         let _ = builder.json().try_init();

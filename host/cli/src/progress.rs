@@ -1,5 +1,6 @@
 //! Progress on stderr: moving lines on a terminal, plain ones elsewhere.
 
+use crate::say;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use proxops_exec::Progress;
 use proxops_model::text::printable;
@@ -28,7 +29,7 @@ impl Lines {
             Some(bars) => {
                 let _ = bars.println(line);
             }
-            None => eprintln!("{line}"),
+            None => say::err!("{line}"),
         }
     }
 
@@ -117,7 +118,7 @@ impl proxops_adopt::Progress for Reading {
         self.bar.set_length(guests as u64);
         self.bar.set_message(what.clone());
         if self.plain {
-            eprintln!("{what}");
+            say::err!("{what}");
         }
     }
 
@@ -125,7 +126,7 @@ impl proxops_adopt::Progress for Reading {
         self.bar.inc(1);
         let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
         if self.plain && all >= 500 && done.is_multiple_of((all / 10).max(1)) {
-            eprintln!("{}", printable(&format!("{}: {done} of {all} read", self.cluster)));
+            say::err!("{}", printable(&format!("{}: {done} of {all} read", self.cluster)));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Questions on a terminal. Without one the default is taken, and nothing is asked.
 
+use crate::say;
 use proxops_secrets::Secret;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
@@ -44,7 +45,7 @@ pub fn secret(question: &str) -> anyhow::Result<Secret> {
     let answer = read(&format!("{question}{}: ", if hidden { "" } else { " (it will be visible)" }));
     if hidden {
         let _ = echo("echo");
-        eprintln!();
+        say::err!("");
     }
     Ok(Secret::new(answer?))
 }

@@ -1,5 +1,6 @@
 //! SIGINT and SIGTERM: the first asks for an orderly end, the second ends at once.
 
+use crate::say;
 use proxops_exec::Cancel;
 
 /// Cancels on the first signal, exits with 130 on the second.
@@ -19,10 +20,10 @@ pub fn listen() -> Cancel {
                 std::process::exit(130);
             }
             asked = true;
-            eprintln!(
+            told.cancel();
+            say::err!(
                 "stopping: nothing new is started, actions in flight are awaited (again to stop at once)"
             );
-            told.cancel();
         }
     });
     cancel

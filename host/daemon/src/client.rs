@@ -1,6 +1,7 @@
 //! An HTTP client that trusts the system's authorities and those of a file.
 
 use anyhow::Context as _;
+use proxops_model::file;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use std::path::Path;
@@ -14,14 +15,15 @@ use std::time::Duration;
 pub fn http_client(ca_file: Option<&Path>, timeout: Duration) -> anyhow::Result<reqwest::Client> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if let Some(file) = ca_file {
-        let pem = std::fs::read(file).with_context(|| format!("ca-file {} can't be read", file.display()))?;
+    if let Some(path) = ca_file {
+        let pem = file::whole(path, file::SMALL)
+            .with_context(|| format!("ca-file {} can't be read", path.display()))?;
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             let certificate =
-                certificate.with_context(|| format!("ca-file {} is not PEM", file.display()))?;
+                certificate.with_context(|| format!("ca-file {} is not PEM", path.display()))?;
             roots
                 .add(certificate)
-                .with_context(|| format!("ca-file {} holds an unusable certificate", file.display()))?;
+                .with_context(|| format!("ca-file {} holds an unusable certificate", path.display()))?;
         }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -16,6 +16,8 @@ use std::path::Path;
 
 /// Name and version of the file format.
 const FORMAT: &str = "proxops.plan/v1";
+/// Largest file that is read: some hundred thousand actions.
+const MOST: usize = 64 << 20;
 /// Most differences that a refusal lists.
 const SHOWN: usize = 20;
 
@@ -113,7 +115,8 @@ impl SavedPlan {
             format: Option<String>,
         }
         let name = file.display();
-        let bytes = std::fs::read(file).with_context(|| format!("the saved plan {name} can't be read"))?;
+        let bytes = proxops_model::file::whole(file, MOST)
+            .with_context(|| format!("the saved plan {name} can't be read"))?;
         let head: Option<Head> = serde_json::from_slice(&bytes).ok();
         match head.and_then(|head| head.format).as_deref() {
             Some(FORMAT) => serde_json::from_slice(&bytes)

@@ -1,9 +1,10 @@
 //! The words of proxops that every room shares: diagnostics, the kind contract in plain Rust, plans.
 //!
-//! No I/O and no async. Rooms further down speak these types; no WIT, HTTP or YAML type crosses a
+//! No async, and no I/O but the bounded reading of a file. Rooms further down speak these types; no WIT, HTTP or YAML type crosses a
 //! room's border.
 
 pub mod diag;
+pub mod file;
 pub mod kind;
 pub mod object;
 pub mod plan;

@@ -80,7 +80,8 @@ fn authorities(
     roots.add_parsable_certificates(system_certificates().iter().cloned());
     if let Some(file) = ca_file {
         let refuse = |why: String| PveError::setup(Class::Tls, format!("ca-file {} {why}", file.display()));
-        let pem = std::fs::read(file).map_err(|error| refuse(format!("can't be read: {error}")))?;
+        let pem = proxops_model::file::whole(file, proxops_model::file::SMALL)
+            .map_err(|error| refuse(format!("can't be read: {error}")))?;
         let mut count = 0;
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             let certificate = certificate.map_err(|error| refuse(format!("is not PEM: {error}")))?;

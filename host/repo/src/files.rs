@@ -1,15 +1,13 @@
 //! Reading files of the tree, bounded.
 
 use crate::yaml::{self, Pos, Problem, Stream};
-use proxops_model::Location;
-use std::{
-    fs::File,
-    io::Read,
-    path::{Component, Path},
-};
+use proxops_model::{Location, file};
+use std::path::{Component, Path};
 
 /// How a pointer file of Git LFS begins.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+const INSIDE: &str = "keep it in the repository, symlinks resolved, or name it with --config";
 
 const READABLE: &str = "it must be a plain file that the user who runs proxops may read";
 
@@ -37,7 +35,7 @@ pub(crate) fn folder(path: &str) -> Location {
 
 /// Reads and parses a file. One that cannot be read is a stream with that problem.
 pub(crate) fn read(path: &Path) -> Stream {
-    match bytes(path) {
+    match file::head(path, yaml::MAX_BYTES + 1) {
         Ok(bytes) if bytes.starts_with(LFS_POINTER) => {
             let at = Pos { line: 1, column: 1 };
             let message = "the file is a pointer of Git LFS, not what it points to".to_owned();
@@ -47,31 +45,30 @@ pub(crate) fn read(path: &Path) -> Stream {
             Stream { documents: Vec::new(), problems: vec![problem] }
         }
         Ok(bytes) => yaml::parse(&bytes),
-        Err(why) => {
-            let at = Pos::default();
-            let problem = Problem {
-                at,
-                code: "unreadable-file",
-                pointer: String::new(),
-                message: why,
-                help: Some(READABLE.to_owned()),
-            };
-            Stream { documents: Vec::new(), problems: vec![problem] }
-        }
+        Err(error) => refused("unreadable-file", format!("cannot be read: {error}"), READABLE),
     }
 }
 
-/// A file's bytes, at most one more than the largest file that is parsed.
-fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    let failed = |error: std::io::Error| format!("cannot be read: {error}");
-    // Checked before opening: opening a named pipe would wait for ever.
-    let meta = std::fs::metadata(path).map_err(failed)?;
-    if !meta.is_file() {
-        return Err("not a regular file".to_owned());
+/// The same for a file that must lie below `root`, symlinks resolved: a link in a tree must not make a run read, and
+/// quote, what else its machine holds.
+pub(crate) fn read_inside(root: &Path, path: &Path) -> Stream {
+    match path.canonicalize() {
+        Ok(real) if !real.starts_with(root) => {
+            refused("outside-repository", "the file lies outside the repository".to_owned(), INSIDE)
+        }
+        Ok(real) => read(&real),
+        Err(error) => refused("unreadable-file", format!("cannot be read: {error}"), READABLE),
     }
-    let most = yaml::MAX_BYTES + 1;
-    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(most).min(most) + 1);
-    let file = File::open(path).map_err(failed)?;
-    file.take(most as u64).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(bytes)
+}
+
+/// The text of a file as messages name it, to be quoted; `None` if it does not lie below `root` or is nothing to quote.
+pub(crate) fn quotable(root: &Path, file: &str) -> Option<String> {
+    let real = root.join(file).canonicalize().ok()?;
+    real.starts_with(root).then(|| file::text(&real, yaml::MAX_BYTES).ok())?
+}
+
+fn refused(code: &'static str, message: String, help: &str) -> Stream {
+    let (at, pointer) = (Pos::default(), String::new());
+    let problem = Problem { at, code, pointer, message, help: Some(help.to_owned()) };
+    Stream { documents: Vec::new(), problems: vec![problem] }
 }

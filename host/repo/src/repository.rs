@@ -165,7 +165,7 @@ impl Workspace {
         }
         let name = display(&root, &process_file);
         if document.is_none() && diagnostics.is_empty() && process_file.symlink_metadata().is_ok() {
-            document = one_document(files::read(&process_file), &name, &mut diagnostics);
+            document = one_document(files::read_inside(&root, &process_file), &name, &mut diagnostics);
         }
         let mut settings = match &document {
             Some(document) => {
@@ -206,6 +206,11 @@ impl Repository {
     /// There is no tree. Mistakes in files are diagnostics.
     pub fn load(options: &LoadOptions<'_>, kinds: &KindTable) -> Result<Self, RepoError> {
         Ok(Workspace::open(options)?.load(kinds, options))
+    }
+
+    /// The text of a file that a diagnostic names, to quote from; `None` if it lies outside of the tree.
+    pub fn text(&self, file: &str) -> Option<String> {
+        files::quotable(&self.root, file)
     }
 
     /// One cluster.
@@ -400,7 +405,12 @@ impl Loader<'_> {
     ) -> Option<ClusterConfig> {
         let name = display(root, path);
         self.read.extend(Some(name.clone()).filter(|file| Path::new(file).is_relative()));
-        let document = one_document(files::read(path), &name, &mut self.diagnostics)?;
+        // A file that was named may lie anywhere.
+        let stream = match self.options.config_file() {
+            Some(named) if named == path => files::read(path),
+            _ => files::read_inside(root, path),
+        };
+        let document = one_document(stream, &name, &mut self.diagnostics)?;
         let mut reader = Reader::new(&document, &name);
         let dir = path.parent().unwrap_or(root);
         let config = cluster::read(&mut reader, folder_name, dir, settings, &self.options.overrides);
@@ -422,7 +432,7 @@ impl Loader<'_> {
         self.read.push(name.clone());
         let mut found = Vec::new();
         let mut listed = Vec::new();
-        if let Some(document) = one_document(files::read(&path), &name, &mut found) {
+        if let Some(document) = one_document(files::read_inside(root, &path), &name, &mut found) {
             let mut reader = Reader::new(&document, &name);
             listed = composition::read(&mut reader, root, cluster, self.kinds);
             found.append(&mut reader.found);

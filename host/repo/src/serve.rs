@@ -1,6 +1,7 @@
 //! What the daemon shows, hears and tells: `http`, `webhook`, `notify`, `commit-status` of the process file.
 
 use crate::{options::LoadOptions, reader::Reader};
+use proxops_model::file;
 use proxops_secrets::Secret;
 use std::path::{Path, PathBuf};
 
@@ -75,7 +76,7 @@ impl SecretSetting {
             Self::Value(value) => return Ok(value.clone()),
             Self::File(path) => path,
         };
-        let text = std::fs::read_to_string(path)
+        let text = file::text(path, file::SMALL)
             .map_err(|error| format!("the secret file {} can't be read: {error}", path.display()))?;
         let text = Secret::new(text);
         let line = text.expose().lines().next().unwrap_or_default().trim();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// The submodule that a path of the tree lies in, relative to the root, as `.gitmodules` names it.
 pub(crate) fn around(root: &Path, file: &str) -> Option<String> {
-    let text = std::fs::read_to_string(root.join(".gitmodules")).ok()?;
+    let text = proxops_model::file::text(&root.join(".gitmodules"), crate::yaml::MAX_BYTES).ok()?;
     let paths = text.lines().filter_map(|line| {
         let (key, value) = line.split_once('=')?;
         (key.trim() == "path").then(|| value.trim().trim_matches('"').trim_end_matches('/'))

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use proxops_model::file;
 
 use crate::decrypted::Decrypted;
 use crate::document::Document;
@@ -30,7 +31,7 @@ impl SecretsFile {
     pub fn open(path: &Path, identities: &IdentitySources) -> Result<Self, SopsError> {
         let named = |error: std::io::Error| io(path, "can't be read", &error);
         let path = path.canonicalize().map_err(named)?;
-        let text = std::fs::read_to_string(&path).map_err(named)?;
+        let text = file::text(&path, file::SMALL).map_err(named)?;
         let document = Document::decrypt(&text, &path.display().to_string(), identities)?;
         Ok(Self { path, text, identities: identities.clone(), document })
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use proxops_model::file;
 use sha2::{Digest as _, Sha256};
 
 use crate::decrypted::Decrypted;
@@ -80,7 +81,7 @@ impl SecretStore {
 }
 
 fn read(path: &Path) -> Result<(String, [u8; 32]), SopsError> {
-    let text = std::fs::read_to_string(path)
+    let text = file::text(path, file::SMALL)
         .map_err(|error| SopsError::Io { file: path.display().to_string(), reason: error.to_string() })?;
     let digest = Sha256::digest(text.as_bytes()).into();
     Ok((text, digest))

@@ -170,3 +170,45 @@ fn every_test_that_the_table_of_failures_names_is_there() {
     let missing: Vec<&&str> = named.iter().filter(|name| !all.contains(&format!("fn {name}("))).collect();
     assert!(missing.is_empty(), "{missing:#?}");
 }
+
+/// Files of Rust below a folder.
+fn rust_files(folder: &std::path::Path, all: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            rust_files(&path, all);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            all.push(path);
+        }
+    }
+}
+
+/// Why a text of the host may not write to stdout or stderr as it does: both can be closed, and then it panics.
+fn may_panic(text: &str) -> Option<&'static str> {
+    let bare = |name: &str| {
+        let found = text.match_indices(name).map(|(at, _)| text[..at].chars().next_back());
+        found.into_iter().any(|before| before.is_none_or(|c| !c.is_alphanumeric() && c != '_'))
+    };
+    if ["println!", "eprintln!", "print!", "eprint!", "dbg!"].iter().any(|name| bare(name)) {
+        return Some("it panics where nobody reads: use host/cli/src/say.rs");
+    }
+    let raw = text.split("stdout()").skip(1).any(|after| !after.starts_with(".is_terminal"));
+    raw.then_some("an error of stdout must not decide what a command does: use host/cli/src/say.rs")
+}
+
+#[test]
+fn the_host_says_everything_in_a_way_that_can_not_break_it() {
+    let mut files = Vec::new();
+    for room in std::fs::read_dir(root().join("host")).unwrap().flatten() {
+        rust_files(&room.path().join("src"), &mut files);
+    }
+    files.retain(|file| !file.ends_with("cli/src/say.rs"));
+    assert!(files.len() > 150, "{}", files.len());
+    let bad: Vec<_> = files
+        .iter()
+        .filter_map(|file| Some((file, may_panic(&std::fs::read_to_string(file).unwrap())?)))
+        .collect();
+    assert!(bad.is_empty(), "{bad:#?}");
+    assert!(may_panic("  println!(\"x\")").is_some() && may_panic("std::io::stdout().lock()").is_some());
+    assert!(may_panic("say::out!(\"x\")").is_none());
+}

@@ -176,3 +176,67 @@ fn a_form_that_a_command_does_not_have_is_refused() {
         bench.run(&all).exits(0);
     }
 }
+
+const CONFIGURATION: [&str; 3] = ["proxops.yaml", "clusters/lab/config.yaml", "clusters/lab/resources.yaml"];
+
+/// The binary with four gigabytes of memory and twenty seconds: what reads without an end is ended.
+fn within_bounds(bench: &Bench, words: &[&str]) -> Run {
+    let command = bench.command(words);
+    let mut bounded = std::process::Command::new("timeout");
+    bounded.args(["-s", "KILL", "20", "prlimit", "--data=4294967296", "--"]).arg(command.get_program());
+    bounded.args(command.get_args()).current_dir(bench.repo()).env_clear().stdin(std::process::Stdio::null());
+    bounded.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    Run::of(bounded.output().unwrap())
+}
+
+#[test]
+fn configuration_that_is_a_link_out_of_the_tree_is_refused_and_not_quoted() {
+    for name in CONFIGURATION {
+        let bench = offline();
+        let outside = bench.data_dir().join("shadow");
+        std::fs::write(&outside, "root:$6$hunter2:19000:0:99999:7:::\n").unwrap();
+        let file = bench.repo().join(name);
+        let _ = std::fs::remove_file(&file);
+        std::os::unix::fs::symlink(&outside, &file).unwrap();
+        for words in [["validate"].as_slice(), &["validate", "-o", "json"], &["diff"]] {
+            let run = bench.run(words).exits(1).says("outside");
+            assert!(!format!("{}{}", run.stdout, run.stderr).contains("hunter2"), "{run}");
+        }
+    }
+}
+
+#[test]
+fn a_device_or_a_pipe_as_configuration_is_an_error_and_takes_neither_memory_nor_time() {
+    for name in CONFIGURATION {
+        let bench = offline();
+        let file = bench.repo().join(name);
+        let _ = std::fs::remove_file(&file);
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        within_bounds(&bench, &["validate"]).exits(1).says("outside-repository");
+        std::fs::remove_file(&file).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+        within_bounds(&bench, &["validate"]).exits(1).says("not a regular file");
+        within_bounds(&bench, &["diff"]).exits(1);
+    }
+}
+
+#[test]
+fn a_pipe_in_place_of_any_other_file_that_is_named_is_an_error() {
+    let bench = offline();
+    let pipe = bench.data_dir().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let named = pipe.display().to_string();
+    within_bounds(&bench, &["apply", &named]).exits(1).says("not a regular file");
+    within_bounds(&bench, &["apply", "/dev/zero"]).exits(1).says("not a regular file");
+    for name in ["ca-file", "secrets-file"] {
+        let mut bench = offline();
+        bench.set("PROXOPS_PVE_TOKEN_VALUE", "gitops@pve!proxops=5ec7e700-0000-4000-8000-c0ffee000009");
+        bench.configure(&[&format!("{name}: {named}")]);
+        within_bounds(&bench, &["diff"]).exits(1).says("not a regular file");
+    }
+    for line in [format!("token-file: {named}"), format!("cert-file: {named}\n  key-file: {named}")] {
+        bench.write("proxops.yaml", format!("http:\n  {line}\n"));
+        let run = within_bounds(&bench, &["run", "--listen", "127.0.0.1:0"]).exits(1);
+        assert!(run.stderr.contains("not a regular file"), "{run}");
+    }
+}

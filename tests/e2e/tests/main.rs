@@ -25,6 +25,7 @@ mod leaks;
 mod matrix;
 mod objects;
 mod packaging;
+mod readers;
 mod refresh;
 mod rehearsal;
 mod root;

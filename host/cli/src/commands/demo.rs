@@ -3,7 +3,7 @@
 
 use super::OK;
 use crate::args::{DemoArgs, Global};
-use crate::open;
+use crate::{open, say};
 use anyhow::{Context as _, bail, ensure};
 use proxops_sim::{Sim, SimHandle, SimOptions, Tls, seed};
 use serde_json::Value;
@@ -34,19 +34,19 @@ pub async fn run(global: &Global, args: &DemoArgs) -> anyhow::Result<u8> {
     let folder = std::env::temp_dir().join(format!("proxops-demo-{}", std::process::id()));
     let result = show(&folder).await;
     if args.keep {
-        println!("\nkept: {}", folder.display());
+        say::out!("\nkept: {}", folder.display());
     } else {
         let _ = std::fs::remove_dir_all(&folder);
     }
     result?;
-    println!("\nThe demo held: everything was as it should be.");
+    say::out!("\nThe demo held: everything was as it should be.");
     Ok(OK)
 }
 
 async fn show(folder: &Path) -> anyhow::Result<()> {
     let demo = Demo::start(folder).await?;
-    println!("A simulated PVE cluster serves {} over TLS, with its own CA.", demo.sim.url());
-    println!("The repository is {}.", demo.repo.display());
+    say::out!("A simulated PVE cluster serves {} over TLS, with its own CA.", demo.sim.url());
+    say::out!("The repository is {}.", demo.repo.display());
 
     demo.say("What would be done: everything is new.");
     demo.proxops(&["diff"]).await?;
@@ -110,7 +110,7 @@ impl Demo {
     }
 
     fn say(&self, text: &str) {
-        println!("\n--- {text}");
+        say::out!("\n--- {text}");
     }
 
     fn command(&self, words: &[&str]) -> anyhow::Result<tokio::process::Command> {
@@ -127,7 +127,7 @@ impl Demo {
 
     /// Runs a command as a person would; it must succeed.
     async fn proxops(&self, words: &[&str]) -> anyhow::Result<()> {
-        println!("$ proxops {}", words.join(" "));
+        say::out!("$ proxops {}", words.join(" "));
         let status = self.command(words)?.status().await?;
         if !status.success() {
             bail!("proxops {} ended with {status}", words.join(" "));

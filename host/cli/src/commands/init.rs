@@ -2,6 +2,7 @@
 
 use super::OK;
 use crate::args::{AdoptArgs, Global, InitArgs, Output};
+use crate::say;
 use crate::{open, prompt};
 use anyhow::{Context as _, bail};
 use proxops_adopt::{SCHEMAS, schema_file};
@@ -258,8 +259,8 @@ fn recipients(root: &Path) -> anyhow::Result<Vec<String>> {
         bail!("{} lies in the repository: a private key must not", file.display());
     }
     let public = proxops_secrets::create_age_key(&file, jiff::Timestamp::now())?;
-    println!("A new age key was made: {} (public key {public}).", printable(&file.display().to_string()));
-    println!("Keep a copy of it elsewhere: without it nobody can read the secrets of this repository.\n");
+    say::out!("A new age key was made: {} (public key {public}).", printable(&file.display().to_string()));
+    say::out!("Keep a copy of it elsewhere: without it nobody can read the secrets of this repository.\n");
     Ok(vec![public])
 }
 
@@ -338,28 +339,28 @@ impl Site {
     }
 
     fn tell(&self, endpoint: &Endpoint, name: &str) {
-        println!("The repository is {}.", printable(&self.root.display().to_string()));
+        say::out!("The repository is {}.", printable(&self.root.display().to_string()));
         for file in &self.written {
-            println!("+ {}", printable(file));
+            say::out!("+ {}", printable(file));
         }
         for file in &self.kept {
-            println!("= {} was there and stays as it is", printable(file));
+            say::out!("= {} was there and stays as it is", printable(file));
         }
-        println!("\nNext:");
+        say::out!("\nNext:");
         if !endpoint.known {
-            println!("  put the cluster's address into clusters/{name}/config.yaml");
+            say::out!("  put the cluster's address into clusters/{name}/config.yaml");
         }
         if endpoint.credentials.is_empty() {
-            println!(
+            say::out!(
                 "  `sops edit clusters/{name}/secrets.sops.yaml`: add pve-user, pve-token-id and pve-token below secrets:,"
             );
-            println!(
+            say::out!(
                 "  and name them in config.yaml: secrets: {{pve: {{user: pve-user, token-id: pve-token-id, token: pve-token}}}}"
             );
         }
-        println!(
+        say::out!(
             "  `proxops adopt --cluster {name} --adopt-secrets` writes manifests for what the cluster has"
         );
-        println!("  `proxops validate`, `git add -A`, `git commit`\n");
+        say::out!("  `proxops validate`, `git add -A`, `git commit`\n");
     }
 }

@@ -19,7 +19,7 @@ mod suspend;
 mod validate;
 
 use crate::args::{Args, Command, KindsCommand, Output};
-use crate::open;
+use crate::{open, say};
 use anyhow::bail;
 
 /// Exit code: nothing failed.
@@ -71,7 +71,7 @@ pub async fn run(args: Args) -> anyhow::Result<u8> {
         Command::Completions { shell } => {
             open::logging(&global, None, false);
             let mut command = <Args as clap::CommandFactory>::command();
-            clap_complete::generate(shell, &mut command, "proxops", &mut std::io::stdout());
+            clap_complete::generate(shell, &mut command, "proxops", &mut say::Stdout);
             Ok(OK)
         }
     }

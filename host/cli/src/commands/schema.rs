@@ -2,7 +2,7 @@
 
 use super::OK;
 use crate::args::{Global, SchemaArgs};
-use crate::{open, render};
+use crate::{open, render, say};
 use anyhow::Context as _;
 use proxops_kinds::Kinds;
 use proxops_kit::schema::manifest;
@@ -20,8 +20,8 @@ pub fn run(global: &Global, args: &SchemaArgs) -> anyhow::Result<u8> {
         (Some(kind), _) => {
             let info = open::kind_info(&kinds, kind)?;
             render::json::print(&manifest(info))?;
-            eprintln!("hint: written to {}, the first line of a manifest can be", file(info));
-            eprintln!("# yaml-language-server: $schema={}", file(info));
+            say::err!("hint: written to {}, the first line of a manifest can be", file(info));
+            say::err!("# yaml-language-server: $schema={}", file(info));
         }
         (None, Some(dir)) => all(&kinds, dir)?,
         (None, None) => anyhow::bail!("name a kind, or a folder with --all"),
@@ -52,8 +52,8 @@ fn all(kinds: &Kinds, dir: &Path) -> anyhow::Result<()> {
         write(dir, &file(info), &manifest(info))?;
     }
     write(dir, ANY, &any)?;
-    println!("hint: the first line of a manifest can be, with the path from that manifest");
-    println!("# yaml-language-server: $schema={}", printable(&dir.join(ANY).display().to_string()));
+    say::out!("hint: the first line of a manifest can be, with the path from that manifest");
+    say::out!("# yaml-language-server: $schema={}", printable(&dir.join(ANY).display().to_string()));
     Ok(())
 }
 
@@ -62,6 +62,6 @@ fn write(dir: &Path, name: &str, schema: &Value) -> anyhow::Result<()> {
     let mut text = serde_json::to_vec_pretty(schema)?;
     text.push(b'\n');
     std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))?;
-    println!("{}", printable(&path.display().to_string()));
+    say::out!("{}", printable(&path.display().to_string()));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::OK;
 use crate::args::{Global, SimArgs};
-use crate::{open, signals};
+use crate::{open, say, signals};
 use anyhow::Context as _;
 use proxops_sim::{Faults, Sim, SimOptions, Tls, World, seed};
 use std::time::Duration;
@@ -22,7 +22,8 @@ pub async fn run(global: &Global, args: &SimArgs) -> anyhow::Result<u8> {
         .await
         .with_context(|| format!("the simulator can't listen on 127.0.0.1:{}", args.port))?;
     if let Some(file) = &args.faults {
-        let text = std::fs::read_to_string(file).with_context(|| format!("can't read {}", file.display()))?;
+        let text = proxops_model::file::text(file, proxops_repo::yaml::MAX_BYTES)
+            .with_context(|| format!("can't read {}", file.display()))?;
         let parsed = proxops_repo::yaml::parse(text.as_bytes());
         if let Some(p) = parsed.problems.first() {
             anyhow::bail!("{}:{}:{}: {}", file.display(), p.at.line, p.at.column, p.message);
@@ -32,11 +33,11 @@ pub async fn run(global: &Global, args: &SimArgs) -> anyhow::Result<u8> {
             .with_context(|| format!("{} is not a list of faults", file.display()))?;
         sim.apply(faults);
     }
-    println!("serving PVE 9.2 on {}", sim.url());
+    say::out!("serving PVE 9.2 on {}", sim.url());
     if let (false, Some(ca)) = (args.http, &args.ca_file) {
-        println!("ca-file: {}", ca.display());
+        say::out!("ca-file: {}", ca.display());
     }
-    println!("PROXOPS_PVE_TOKEN_VALUE='{}={}'", seed::TOKEN_ID, seed::TOKEN_SECRET);
+    say::out!("PROXOPS_PVE_TOKEN_VALUE='{}={}'", seed::TOKEN_ID, seed::TOKEN_SECRET);
     cancel.cancelled().await;
     Ok(OK)
 }

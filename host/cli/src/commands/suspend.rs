@@ -3,6 +3,7 @@
 use super::OK;
 use crate::args::Global;
 use crate::open;
+use crate::say;
 use anyhow::ensure;
 use proxops_daemon::run;
 
@@ -11,7 +12,7 @@ pub fn suspend(global: &Global, reason: Option<&str>) -> anyhow::Result<u8> {
     ensure!(!global.cluster.is_empty(), "name the clusters with --cluster");
     for cluster in open::clusters(&process, global)? {
         run::suspend(&process.repository.settings.data_dir, &cluster.name, reason)?;
-        println!("{}: suspended; a cycle that runs already is finished", cluster.name);
+        say::out!("{}: suspended; a cycle that runs already is finished", cluster.name);
     }
     Ok(OK)
 }
@@ -21,7 +22,7 @@ pub fn resume(global: &Global) -> anyhow::Result<u8> {
     ensure!(!global.cluster.is_empty(), "name the clusters with --cluster");
     for cluster in open::clusters(&process, global)? {
         let was = run::resume(&process.repository.settings.data_dir, &cluster.name)?;
-        println!("{}: {}", cluster.name, if was { "goes on" } else { "was not suspended" });
+        say::out!("{}: {}", cluster.name, if was { "goes on" } else { "was not suspended" });
     }
     Ok(OK)
 }

@@ -2,6 +2,7 @@
 
 use super::{Paint, count};
 use crate::args::Color;
+use crate::say;
 use proxops_adopt::{Noted, Report, SCHEMAS};
 use proxops_model::text::printable;
 use proxops_repo::Repository;
@@ -86,7 +87,7 @@ pub fn text(report: &Report, repository: &Repository, color: Color) -> anyhow::R
         report.incomplete.len(),
         report.skipped.len()
     )?;
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = say::Stdout;
     stdout.write_all(out.as_bytes())?;
     stdout.flush()?;
     Ok(())

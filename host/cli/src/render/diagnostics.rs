@@ -2,6 +2,7 @@
 
 use super::{Paint, count};
 use crate::args::Color;
+use crate::say;
 use proxops_model::text::printable;
 use proxops_model::{Diagnostic, Severity};
 use proxops_repo::Repository;
@@ -27,9 +28,7 @@ pub fn text(found: &[Diagnostic], repository: &Repository, color: Color) -> anyh
             d.code,
             printable(&d.message)
         )?;
-        let file = files
-            .entry(&d.location.file)
-            .or_insert_with(|| std::fs::read_to_string(repository.root.join(&d.location.file)).ok());
+        let file = files.entry(&d.location.file).or_insert_with(|| repository.text(&d.location.file));
         let line = file.as_ref().and_then(|t| t.lines().nth(d.location.line.checked_sub(1)? as usize));
         let shown = |l: &&str| {
             !l.trim().is_empty() && l.len() <= 200 && !may_hold_secret(&d.location.file, l, repository)
@@ -60,7 +59,7 @@ pub fn text(found: &[Diagnostic], repository: &Repository, color: Color) -> anyh
     } else {
         writeln!(out, "{what}: {}, {}", count(errors, "error"), count(warnings, "warning"))?;
     }
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = say::Stdout;
     stdout.write_all(out.as_bytes())?;
     stdout.flush()?;
     Ok(())

@@ -2,6 +2,7 @@
 
 use super::Paint;
 use crate::args::Color;
+use crate::say;
 use proxops_daemon::{Check, CheckState};
 use proxops_model::Diagnostic;
 use proxops_model::text::printable;
@@ -51,7 +52,7 @@ pub fn text<'a>(
         count(CheckState::Warn),
         count(CheckState::Fail)
     )?;
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = say::Stdout;
     stdout.write_all(out.as_bytes())?;
     stdout.flush()?;
     Ok(())

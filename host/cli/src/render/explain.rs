@@ -3,6 +3,7 @@
 use super::Paint;
 use super::status::table;
 use crate::args::Color;
+use crate::say;
 use proxops_kit::schema::{Field, Node};
 use proxops_model::kind::KindInfo;
 use proxops_model::text::{printable, scalar};
@@ -75,7 +76,7 @@ pub fn text(info: &KindInfo, path: &str, field: &Field<'_>, color: Color) -> any
         }
         writeln!(out, "{table}")?;
     }
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = say::Stdout;
     stdout.write_all(out.as_bytes())?;
     stdout.flush()?;
     Ok(())

@@ -1,6 +1,7 @@
 //! The audit trail.
 
 use super::status::table;
+use crate::say;
 use proxops_exec::HistoryEntry;
 use proxops_model::text::printable;
 use serde_json::json;
@@ -25,7 +26,7 @@ pub fn json(entries: &[HistoryEntry]) -> anyhow::Result<()> {
 
 /// One table, newest first; `nothing` is said in place of an empty one.
 pub fn text(entries: &[HistoryEntry], nothing: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = say::Stdout;
     if entries.is_empty() {
         writeln!(out, "{}", printable(nothing))?;
         return Ok(());

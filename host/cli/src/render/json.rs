@@ -1,5 +1,6 @@
 //! The JSON documents of spec: one on stdout, stable within its version.
 
+use crate::say;
 use proxops_model::Diagnostic;
 use proxops_model::plan::{ClusterPlan, Summary};
 use serde::Serialize;
@@ -34,7 +35,7 @@ pub fn validate(diagnostics: &[Diagnostic]) -> anyhow::Result<()> {
 
 /// Pretty, with a newline at the end.
 pub fn print(document: &impl Serialize) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = say::Stdout;
     let mut text = serde_json::to_vec_pretty(document)?;
     text.push(b'\n');
     out.write_all(&text)?;

@@ -1,5 +1,6 @@
 //! `kinds list`, `kinds inspect`, `kinds test`.
 
+use crate::say;
 use proxops_kinds::KindListing;
 use proxops_kit::schema::Node;
 use proxops_kit::{Report, Tap};
@@ -52,7 +53,7 @@ pub fn text(list: &[KindListing], all: &[KindGrant]) -> anyhow::Result<()> {
             },
         ]);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = say::Stdout;
     writeln!(out, "{table}")?;
     for k in list {
         if let Some(error) = &k.error {
@@ -123,7 +124,7 @@ pub fn inspect_text(listing: &KindListing, info: Option<&KindInfo>, all: &[KindG
     if let Some(error) = &listing.error {
         rows.push(("not used", error.clone()));
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = say::Stdout;
     for (name, value) in rows {
         writeln!(out, "{name:<13} {}", printable(&value))?;
     }
@@ -171,7 +172,7 @@ pub fn test_json(reports: &[Report]) -> anyhow::Result<()> {
 
 /// Lines in the manner of TAP.
 pub fn test_text(reports: &[Report]) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = say::Stdout;
     write!(out, "{}", Tap(reports))?;
     out.flush()?;
     Ok(())

@@ -1,5 +1,6 @@
 //! A plan for a pull request.
 
+use crate::say;
 use proxops_model::Severity;
 use proxops_model::plan::{ClusterPlan, Summary, Verb};
 use proxops_model::text::printable;
@@ -88,7 +89,7 @@ pub fn diff(plans: &[ClusterPlan]) -> anyhow::Result<()> {
         "{} to create, {} to update, {} to delete, {} to download, {} anomalies.",
         s.create, s.update, s.delete, s.download, s.anomalies
     )?;
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = say::Stdout;
     stdout.write_all(out.as_bytes())?;
     stdout.flush()?;
     Ok(())

@@ -2,6 +2,7 @@
 
 use super::Paint;
 use crate::args::Color;
+use crate::say;
 use comfy_table::{ContentArrangement, Table, presets};
 use proxops_daemon::ClusterStatus;
 use proxops_model::plan::ClusterState;
@@ -22,7 +23,7 @@ pub fn text(
     color: Color,
 ) -> anyhow::Result<()> {
     let paint = Paint::new(color);
-    let mut out = std::io::stdout().lock();
+    let mut out = say::Stdout;
     for c in clusters {
         let commit: String = c.commit.as_deref().unwrap_or("no commit").chars().take(10).collect();
         let word = match (c.last_cycle.state, c.last_cycle.clean) {

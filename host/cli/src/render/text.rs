@@ -2,6 +2,7 @@
 
 use super::{Paint, count};
 use crate::args::Color;
+use crate::say;
 use proxops_model::Severity;
 use proxops_model::plan::{Action, Change, ClusterPlan, ClusterState, Outcome, Summary, Verb};
 use proxops_model::text::printable;
@@ -372,7 +373,7 @@ fn summary(plans: &[ClusterPlan], paint: Paint) -> String {
 }
 
 fn emit(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = say::Stdout;
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())

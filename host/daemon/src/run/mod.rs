@@ -24,6 +24,7 @@ use anyhow::bail;
 use proxops_exec::Cancel;
 use proxops_repo::Settings;
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -124,7 +125,7 @@ impl Daemon {
         let server = http::Server::bind(self).await?;
         let address = server.address();
         // The one line that a start prints, so that a port of 0 can be used.
-        eprintln!("listening on {address}");
+        let _ = std::io::stderr().write_all(format!("listening on {address}\n").as_bytes());
         let served = tokio::spawn(server.serve(self.stop.clone()));
         let (notifier, stop) = (Arc::clone(&self.notifier), self.stop.clone());
         let told = tokio::spawn(async move { notifier.deliver(&stop).await });

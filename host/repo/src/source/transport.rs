@@ -108,7 +108,8 @@ fn tls(ca_file: Option<&Path>) -> Result<rustls::ClientConfig, Trouble> {
         let refuse = |why: String| {
             Trouble::new(format!("git.ca-file {} {why}", file.display()), "name a PEM file of certificates")
         };
-        let pem = std::fs::read(file).map_err(|error| refuse(format!("can't be read: {error}")))?;
+        let pem = proxops_model::file::whole(file, proxops_model::file::SMALL)
+            .map_err(|error| refuse(format!("can't be read: {error}")))?;
         let mut count = 0;
         for certificate in rustls_pki_types::CertificateDer::pem_slice_iter(&pem) {
             let certificate = certificate.map_err(|error| refuse(format!("is not PEM: {error}")))?;

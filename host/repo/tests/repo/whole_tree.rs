@@ -3,7 +3,7 @@
 use crate::support::{CONFIG, Tree, manifest, place};
 use proptest::{collection, prelude::*};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{fs, sync::Arc};
 
 /// Anything, with field names and values that the files know.
 fn settings_like() -> impl Strategy<Value = Value> {
@@ -208,4 +208,55 @@ fn nothing_is_written() {
     let before = list();
     tree.load();
     assert_eq!(before, list());
+}
+
+/// The three files that make a tree what it is.
+const CONFIGURATION: [&str; 3] = ["proxops.yaml", "clusters/lab/config.yaml", "clusters/lab/resources.yaml"];
+
+#[test]
+fn configuration_is_read_from_inside_the_tree_only_and_nothing_outside_is_quoted() {
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("shadow");
+    fs::write(&secret, "root:$6$hunter2:19000:0:99999:7:::\n").unwrap();
+    for name in CONFIGURATION {
+        let tree = Tree::lab();
+        let _ = fs::remove_file(tree.path(name));
+        std::os::unix::fs::symlink(&secret, tree.path(name)).unwrap();
+        let repo = tree.load();
+        assert_eq!(repo.diagnostics.len(), 1, "{:?}", repo.diagnostics);
+        assert_eq!(repo.diagnostics[0].code, "outside-repository");
+        assert!(!format!("{:?}", repo.diagnostics).contains("hunter2"));
+        assert_eq!(repo.text(name), None);
+
+        // The folder that it lies in.
+        if let Some((folder, file)) = name.rsplit_once('/') {
+            let tree = Tree::lab();
+            fs::rename(tree.path(folder), outside.path().join("lab")).unwrap();
+            std::os::unix::fs::symlink(outside.path().join("lab"), tree.path(folder)).unwrap();
+            assert!(tree.places().contains(&format!("{folder}/{file}:0:0 outside-repository")), "{name}");
+            fs::remove_dir_all(outside.path().join("lab")).unwrap();
+        }
+
+        // A link that stays inside is a file as any other.
+        let tree = Tree::lab();
+        let kept = fs::read_to_string(tree.path(name)).unwrap_or_default();
+        let _ = fs::remove_file(tree.path(name));
+        let tree = tree.with("shared/it.yaml", &kept);
+        std::os::unix::fs::symlink(tree.path("shared/it.yaml"), tree.path(name)).unwrap();
+        assert_eq!(tree.places(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn a_device_and_a_large_file_are_no_configuration() {
+    for name in CONFIGURATION {
+        let tree = Tree::lab();
+        let _ = fs::remove_file(tree.path(name));
+        std::os::unix::fs::symlink("/dev/zero", tree.path(name)).unwrap();
+        assert_eq!(tree.places(), [format!("{name}:0:0 outside-repository")]);
+        fs::remove_file(tree.path(name)).unwrap();
+        let tree = tree.with(name, &"#".repeat((1 << 20) + 1));
+        assert_eq!(tree.places(), [format!("{name}:1:1 file-too-large")]);
+        assert_eq!(tree.load().text(name), None, "nor is it quoted");
+    }
 }

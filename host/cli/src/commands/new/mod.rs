@@ -4,7 +4,7 @@ mod sdk;
 
 use super::OK;
 use crate::args::{Global, Language};
-use crate::open;
+use crate::{open, say};
 use anyhow::{Context as _, bail};
 use std::fs;
 use std::io::Write as _;
@@ -43,7 +43,7 @@ pub fn run(global: &Global, name: &str, language: Language, parent: &Path) -> an
     for (path, text) in library {
         write(&folder.join("sdk").join(path), text)?;
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = say::Stdout;
     writeln!(
         out,
         "{} is written; {} says how to build and test it",
