@@ -82,3 +82,23 @@ fn a_named_file_that_is_missing_stops_everything() {
     assert_eq!(repo.global_errors().count(), 1);
     assert!(repo.clusters.iter().all(|cluster| !cluster.ok));
 }
+
+#[test]
+fn a_root_that_was_found_is_not_searched_for_again() {
+    let outer = Tree::lab().with("inner/clusters/lab/config.yaml", CONFIG).with("inner/.git/x", "");
+    let inner = outer.path("inner").canonicalize().unwrap();
+    let env = |_: &str| None;
+    let mut options = LoadOptions::new(&inner, &env);
+    assert_eq!(Workspace::open(&options).unwrap().root, inner);
+    options.found = Some(inner.clone());
+    // Where it started is gone; where the repository is, is known.
+    options.start = outer.path("no/such/folder");
+    assert_eq!(Workspace::open(&options).unwrap().root, inner);
+    // The repository around it is another one.
+    fs::remove_dir_all(inner.join(".git")).unwrap();
+    options.start = inner.clone();
+    let error = Workspace::open(&options).unwrap_err();
+    assert!(matches!(error, RepoError::Gone { .. }) && error.to_string().contains(inner.to_str().unwrap()));
+    options.git_path = Some(outer.path(""));
+    assert_eq!(Workspace::open(&options).unwrap().root, outer.path("").canonicalize().unwrap());
+}
