@@ -1,7 +1,7 @@
 //! Finding the tree.
 
 use crate::support::{CONFIG, Tree};
-use proxops_repo::{LoadOptions, RepoError, Workspace, discover};
+use proxops_repo::{KindTable, LoadOptions, RepoError, Repository, Workspace, discover};
 use std::fs;
 
 #[test]
@@ -101,4 +101,28 @@ fn a_root_that_was_found_is_not_searched_for_again() {
     assert!(matches!(error, RepoError::Gone { .. }) && error.to_string().contains(inner.to_str().unwrap()));
     options.git_path = Some(outer.path(""));
     assert_eq!(Workspace::open(&options).unwrap().root, outer.path("").canonicalize().unwrap());
+}
+
+#[test]
+fn a_named_file_that_names_no_source_because_it_is_wrong_says_what_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = |_: &str| None;
+    let mut options = LoadOptions::new(dir.path(), &env);
+    options.config = Some("p.yaml".into());
+    for (text, place) in [
+        ("git: {url: ftp://x}\n", "p.yaml:1:7 git-url"),
+        ("git: {urll: https://git.example.org/x.git}\n", "p.yaml:1:7 unknown-field"),
+        ("git: {url: [\n", "p.yaml"),
+    ] {
+        fs::write(dir.path().join("p.yaml"), text).unwrap();
+        // Not a tree, whatever lies there.
+        fs::create_dir_all(dir.path().join("clusters/lab")).unwrap();
+        fs::write(dir.path().join("clusters/lab/config.yaml"), CONFIG).unwrap();
+        let repo = Repository::load(&options, &KindTable::builtin()).unwrap();
+        let first = crate::support::place(&repo.diagnostics[0]);
+        assert!(first.starts_with(place), "{first}");
+        assert!(repo.clusters.is_empty() && repo.global_errors().next().is_some());
+    }
+    fs::write(dir.path().join("p.yaml"), "log: {level: debug}\n").unwrap();
+    assert!(matches!(Workspace::open(&options), Err(RepoError::NotFound { .. })));
 }
