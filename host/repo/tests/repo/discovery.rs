@@ -126,3 +126,16 @@ fn a_named_file_that_names_no_source_because_it_is_wrong_says_what_is_wrong() {
     fs::write(dir.path().join("p.yaml"), "log: {level: debug}\n").unwrap();
     assert!(matches!(Workspace::open(&options), Err(RepoError::NotFound { .. })));
 }
+
+#[test]
+fn names_of_one_folder_are_one_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let real = dir.path().canonicalize().unwrap();
+    fs::create_dir(real.join("a")).unwrap();
+    std::os::unix::fs::symlink(real.join("a"), real.join("link")).unwrap();
+    for (name, path) in
+        [("a/", "a"), ("a/../a/.", "a"), ("link", "a"), ("link/data", "a/data"), ("a/../x/y/", "x/y")]
+    {
+        assert_eq!(proxops_repo::resolved(&dir.path().join(name)), real.join(path), "{name}");
+    }
+}

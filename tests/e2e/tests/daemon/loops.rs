@@ -153,6 +153,16 @@ fn status_and_diff_ask_a_running_daemon_first() {
     let own = bench.run(&["diff", "-o", "json"]).exits(0);
     assert!(!own.stderr.contains("as the running daemon"), "{own}");
     assert_eq!(own.list("actions")[0]["vmid"], 101);
+    // Another name of the data directory is the same directory.
+    let link = bench.data_dir().with_file_name("link");
+    std::os::unix::fs::symlink(bench.data_dir(), &link).unwrap();
+    let plain = bench.command(&[]);
+    for name in ["../data", "../data/", "./../repo/../data", link.to_str().unwrap()] {
+        let mut command = std::process::Command::new(plain.get_program());
+        command.args(["status", "--data-dir", name]).current_dir(bench.repo()).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        proxops_e2e::Run::of(command.output().unwrap()).exits(0).says("as the running daemon found it");
+    }
 }
 
 #[test]
