@@ -187,6 +187,18 @@ pub fn refresh(
     }
 }
 
+/// The clusters to work on, of which there is at least one: a tree without any is a mistake, not converged.
+///
+/// # Errors
+/// There is none; as [`clusters`].
+pub fn some_clusters<'p>(process: &'p Process, global: &Global) -> anyhow::Result<Vec<&'p Cluster>> {
+    if process.repository.clusters.is_empty() {
+        let errors: Vec<String> = process.repository.global_errors().map(ToString::to_string).collect();
+        bail!("{}", errors.join("\n"));
+    }
+    clusters(process, global)
+}
+
 /// The clusters that `--cluster` selects, all without it.
 pub fn clusters<'p>(process: &'p Process, global: &Global) -> anyhow::Result<Vec<&'p Cluster>> {
     let all = &process.repository.clusters;

@@ -160,6 +160,24 @@ fn a_mistake_in_one_cluster_leaves_the_others_to_be_planned() {
 }
 
 #[test]
+fn a_repository_without_a_cluster_is_the_same_error_for_every_command() {
+    let bench = Bench::offline("https://192.0.2.1:8006");
+    std::fs::remove_dir_all(bench.repo().join("clusters")).unwrap();
+    for words in [
+        ["validate"].as_slice(),
+        &["diff"],
+        &["diff", "--exit-code", "-o", "json"],
+        &["apply", "--exit-code"],
+        &["apply", "--dry-run"],
+        &["status"],
+        &["doctor"],
+        &["run", "--listen", "127.0.0.1:0"],
+    ] {
+        bench.run(words).exits(1).says("no cluster is configured").says("add clusters/<name>/config.yaml");
+    }
+}
+
+#[test]
 fn a_named_file_outside_of_any_tree_that_is_wrong_is_what_the_error_is_about() {
     let bench = Bench::offline("https://192.0.2.1:8006");
     let folder = tempfile::tempdir().unwrap();
