@@ -179,7 +179,7 @@ impl Workspace {
             }
             None => {
                 // Named although it is broken: what it holds is not quoted.
-                let file = (!diagnostics.is_empty()).then(|| name.clone());
+                let file = process_file.symlink_metadata().is_ok().then(|| name.clone());
                 Settings { file, ..Settings::defaults(options) }
             }
         };

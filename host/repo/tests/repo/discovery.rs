@@ -87,7 +87,7 @@ fn a_named_file_that_is_missing_stops_everything() {
 fn a_root_that_was_found_is_not_searched_for_again() {
     let outer = Tree::lab().with("inner/clusters/lab/config.yaml", CONFIG).with("inner/.git/x", "");
     let inner = outer.path("inner").canonicalize().unwrap();
-    let env = |_: &str| None;
+    let env = |_: &str| None::<String>;
     let mut options = LoadOptions::new(&inner, &env);
     assert_eq!(Workspace::open(&options).unwrap().root, inner);
     options.found = Some(inner.clone());
@@ -106,7 +106,7 @@ fn a_root_that_was_found_is_not_searched_for_again() {
 #[test]
 fn a_named_file_that_names_no_source_because_it_is_wrong_says_what_is_wrong() {
     let dir = tempfile::tempdir().unwrap();
-    let env = |_: &str| None;
+    let env = |_: &str| None::<String>;
     let mut options = LoadOptions::new(dir.path(), &env);
     options.config = Some("p.yaml".into());
     for (text, place) in [
