@@ -1,6 +1,7 @@
 //! Writing manifest files: whole or not at all, inside the repository, and never over a file that is not meant.
 
 use anyhow::{Context as _, bail};
+use proxops_model::file;
 use proxops_secrets::{Replaced, replace};
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -60,7 +61,7 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str, over: Over<'_>) -> an
             Err(_) => create(folder, &path, text).with_context(failed),
         };
     }
-    let there = match fs::read(&path) {
+    let there = match file::whole(&path, file::SMALL) {
         Ok(there) => Some(there),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error).with_context(failed),

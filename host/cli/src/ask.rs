@@ -3,8 +3,9 @@
 use crate::say;
 use anyhow::Context as _;
 use proxops_daemon::Process;
-use proxops_repo::Settings;
+use proxops_repo::{Settings, resolved};
 use serde_json::Value;
+use std::path::Path;
 use std::time::Duration;
 
 /// For the whole answer: a daemon on this machine is quick, and a port that something else holds must not delay.
@@ -31,7 +32,8 @@ pub async fn daemon(process: &Process, path: &str, same: Same) -> Option<Value> 
     };
     let (about, repository) = (document.get("daemon")?, &process.repository);
     let tree = &about["tree"];
-    let ours = about["data_dir"].as_str() == Some(&repository.settings.data_dir.display().to_string());
+    let theirs = about["data_dir"].as_str().map(Path::new).map(resolved);
+    let ours = theirs == Some(resolved(&repository.settings.data_dir));
     let unchanged = repository.commit.is_some()
         && tree["commit"].as_str() == repository.commit.as_deref()
         && tree["dirty"] == false

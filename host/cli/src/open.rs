@@ -44,13 +44,37 @@ fn environment(name: &str) -> Option<String> {
 }
 
 fn options(global: &Global) -> anyhow::Result<LoadOptions<'static>> {
-    Ok(LoadOptions {
-        start: std::env::current_dir()?,
-        git_path: global.git_path.clone(),
-        config: global.config.clone(),
-        env: &environment,
-        overrides: global.overrides(),
-    })
+    Ok(Place { start: std::env::current_dir()?, found: None }.options(global))
+}
+
+/// Where a process that runs on began. Every later look starts from here: the working directory may be deleted, or
+/// another folder may have its name by then.
+pub struct Place {
+    start: PathBuf,
+    found: Option<PathBuf>,
+}
+
+impl Place {
+    /// The working directory, and the repository around it if there is one.
+    ///
+    /// # Errors
+    /// There is no working directory.
+    pub fn here(global: &Global) -> anyhow::Result<Self> {
+        let options = options(global)?;
+        let found = proxops_repo::discover_root(&options).ok();
+        Ok(Self { start: options.start, found })
+    }
+
+    fn options(&self, global: &Global) -> LoadOptions<'static> {
+        LoadOptions {
+            start: self.start.clone(),
+            found: self.found.clone(),
+            git_path: global.git_path.clone(),
+            config: global.config.clone(),
+            env: &environment,
+            overrides: global.overrides(),
+        }
+    }
 }
 
 /// Kinds without the manifests of a repository.
@@ -147,12 +171,32 @@ fn logged(global: &Global, process: Process) -> anyhow::Result<Process> {
 ///
 /// # Errors
 /// Why everything stays as it was.
-pub fn refresh(process: &mut Process, global: &Global, stop: &AtomicBool) -> Result<(), String> {
-    let options = options(global).map_err(|error| format!("{error:#}"))?;
-    match process.refresh(&options, global.kinds_dir.as_deref(), stop) {
+pub fn refresh(
+    process: &mut Process,
+    global: &Global,
+    place: &Place,
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    // git can't be asked without one; with the folder back, paths of the environment lead where they did.
+    if std::env::current_dir().is_err() {
+        let _ = std::env::set_current_dir(&place.start).or_else(|_| std::env::set_current_dir("/"));
+    }
+    match process.refresh(&place.options(global), global.kinds_dir.as_deref(), stop) {
         Refreshed::Taken => Ok(()),
         Refreshed::Kept(why) => Err(why),
     }
+}
+
+/// The clusters to work on, of which there is at least one: a tree without any is a mistake, not converged.
+///
+/// # Errors
+/// There is none; as [`clusters`].
+pub fn some_clusters<'p>(process: &'p Process, global: &Global) -> anyhow::Result<Vec<&'p Cluster>> {
+    if process.repository.clusters.is_empty() {
+        let errors: Vec<String> = process.repository.global_errors().map(ToString::to_string).collect();
+        bail!("{}", errors.join("\n"));
+    }
+    clusters(process, global)
 }
 
 /// The clusters that `--cluster` selects, all without it.

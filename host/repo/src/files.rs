@@ -2,7 +2,7 @@
 
 use crate::yaml::{self, Pos, Problem, Stream};
 use proxops_model::{Location, file};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 /// How a pointer file of Git LFS begins.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
@@ -21,6 +21,15 @@ pub(crate) fn repo_path(path: &Path) -> Option<String> {
         })
         .collect();
     parts.map(|parts| parts.join("/"))
+}
+
+/// Absolute and with symlinks resolved, as far as it is there: two names of one folder are one path.
+pub fn resolved(path: &Path) -> PathBuf {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(real), _, _) => real,
+        (Err(_), Some(parent), Some(name)) => resolved(parent).join(name),
+        _ => path.to_path_buf(),
+    }
 }
 
 /// The file as a whole: its start, so that an editor can jump there.

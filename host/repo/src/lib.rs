@@ -28,6 +28,7 @@ pub use credentials::{
     AuthMethod, CredentialSource, Credentials, SecretRefs, SharedCredentials, compose_token,
 };
 pub use endpoint::Endpoint;
+pub use files::resolved;
 pub use git::GitState;
 pub use kinds::{KindEntry, KindTable};
 pub use manifest::{DEPENDS_ON, IGNORE, ManifestDoc, Policy, RECONCILE, RESTART, ReconcileMode};

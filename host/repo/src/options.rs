@@ -12,6 +12,9 @@ pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub struct LoadOptions<'a> {
     /// The working directory: discovery starts here.
     pub start: PathBuf,
+    /// What discovery found when a process that runs on began: a later look goes there and nowhere else. The working
+    /// directory may be gone by then, and without its `.git` a folder would belong to whatever lies around it.
+    pub found: Option<PathBuf>,
     /// `--git-path`; without it `PROXOPS_GIT_PATH` counts.
     pub git_path: Option<PathBuf>,
     /// `--config`; without it `PROXOPS_CONFIG` counts. A process file or one cluster's file.
@@ -25,7 +28,8 @@ pub struct LoadOptions<'a> {
 impl<'a> LoadOptions<'a> {
     /// Discovery from a directory, nothing laid over.
     pub fn new(start: impl Into<PathBuf>, env: Env<'a>) -> Self {
-        Self { start: start.into(), git_path: None, config: None, env, overrides: Overrides::default() }
+        let overrides = Overrides::default();
+        Self { start: start.into(), found: None, git_path: None, config: None, env, overrides }
     }
 
     /// A variable that is set and not empty.
@@ -77,6 +81,12 @@ pub enum RepoError {
         /// Where the search began.
         start: String,
     },
+    /// The repository that a process began with is there no more.
+    #[error("the git repository {path} is gone: put it back there, or start again in another one")]
+    Gone {
+        /// Where it was.
+        path: String,
+    },
     /// `--git-path` or `PROXOPS_GIT_PATH` names something that is not a directory.
     #[error("--git-path {path}: {why}")]
     BadPath {
@@ -87,13 +97,19 @@ pub enum RepoError {
     },
 }
 
-/// The root of the tree: the pinned path, else the nearest directory at or above the start that has
-/// a `.git` (directory or file).
+/// The root of the tree: the pinned path, else the one found before, else the nearest directory at or above the start
+/// that has a `.git` (directory or file).
 ///
 /// # Errors
-/// Nothing found, or the pinned path is no directory.
+/// Nothing found, what was found before is gone, or the pinned path is no directory.
 pub fn discover_root(options: &LoadOptions<'_>) -> Result<PathBuf, RepoError> {
-    let Some(pinned) = options.pinned() else { return discover(&options.start) };
+    let Some(pinned) = options.pinned() else {
+        return match &options.found {
+            Some(root) if root.join(".git").exists() => Ok(root.clone()),
+            Some(root) => Err(RepoError::Gone { path: root.display().to_string() }),
+            None => discover(&options.start),
+        };
+    };
     let path = options.start.join(&pinned);
     match path.canonicalize() {
         Ok(path) if path.is_dir() => Ok(path),

@@ -89,7 +89,9 @@ impl Workspace {
         match (&error, folder) {
             (RepoError::NotFound { .. }, Some(folder)) => {
                 let workspace = Self { treeless: true, ..Self::open_at(folder, options) };
-                if workspace.settings.git.url.is_some() { Ok(workspace) } else { Err(error) }
+                // What is wrong with the file may be why it names no source.
+                let broken = workspace.diagnostics.iter().any(Diagnostic::is_error);
+                if workspace.settings.git.url.is_some() || broken { Ok(workspace) } else { Err(error) }
             }
             _ => Err(error),
         }
@@ -175,7 +177,11 @@ impl Workspace {
                 diagnostics.append(&mut reader.found);
                 settings
             }
-            None => Settings::defaults(options),
+            None => {
+                // Named although it is broken: what it holds is not quoted.
+                let file = process_file.symlink_metadata().is_ok().then(|| name.clone());
+                Settings { file, ..Settings::defaults(options) }
+            }
         };
         settings.credentials = std::mem::take(&mut settings.credentials).with_environment(options);
         settings.serve = std::mem::take(&mut settings.serve).with_environment(options);
@@ -255,9 +261,10 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn load(mut self, workspace: Workspace) -> Repository {
-        let Workspace { root, settings, cluster_file, fetched, .. } = workspace;
+        let Workspace { root, settings, cluster_file, treeless, fetched, .. } = workspace;
         self.read.extend(settings.file.clone().filter(|file| Path::new(file).is_relative()));
         let found = match &cluster_file {
+            _ if treeless => Vec::new(),
             Some(path) => self.one_cluster(&root, path, &settings),
             None => self.all_clusters(&root, &settings),
         };

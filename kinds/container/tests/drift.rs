@@ -164,9 +164,18 @@ fn unprivileged_is_decided_at_creation() {
 }
 
 #[test]
-fn memory_alone_is_written_alone() {
-    let report = drift(spec_with(json!({ "memory": "1GiB" })), live_with(&[]), &context());
-    assert_eq!(set(&report), [("memory".to_owned(), "1024".to_owned())]);
+fn memory_and_swap_are_written_together() {
+    // fact L15: they share one limit
+    let pair = |memory: &str, swap: &str| {
+        [("memory".to_owned(), memory.to_owned()), ("swap".to_owned(), swap.to_owned())]
+    };
+    let live = || live_with(&[("memory", "512"), ("swap", "256")]);
+    let report = drift(spec_with(json!({ "memory": "1GiB" })), live(), &context());
+    assert_eq!(set(&report), pair("1024", "256"));
+    assert_eq!(report.changes.len(), 1, "only one of them differs");
+    let mut report = set(&drift(spec_with(json!({ "swap": "1GiB" })), live(), &context()));
+    report.sort();
+    assert_eq!(report, pair("512", "1024"));
 }
 
 #[test]

@@ -186,8 +186,8 @@ fn rust_files(folder: &std::path::Path, all: &mut Vec<std::path::PathBuf>) {
 /// Why a text of the host may not write to stdout or stderr as it does: both can be closed, and then it panics.
 fn may_panic(text: &str) -> Option<&'static str> {
     let bare = |name: &str| {
-        let found = text.match_indices(name).map(|(at, _)| text[..at].chars().next_back());
-        found.into_iter().any(|before| before.is_none_or(|c| !c.is_alphanumeric() && c != '_'))
+        let mut found = text.match_indices(name).map(|(at, _)| text[..at].chars().next_back());
+        found.any(|before| before.is_none_or(|c| !c.is_alphanumeric() && c != '_'))
     };
     if ["println!", "eprintln!", "print!", "eprint!", "dbg!"].iter().any(|name| bare(name)) {
         return Some("it panics where nobody reads: use host/cli/src/say.rs");

@@ -226,7 +226,7 @@ fn a_pipe_in_place_of_any_other_file_that_is_named_is_an_error() {
     let pipe = bench.data_dir().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let named = pipe.display().to_string();
-    within_bounds(&bench, &["apply", &named]).exits(1).says("not a regular file");
+    within_bounds(&bench, &["apply", named.as_str()]).exits(1).says("not a regular file");
     within_bounds(&bench, &["apply", "/dev/zero"]).exits(1).says("not a regular file");
     for name in ["ca-file", "secrets-file"] {
         let mut bench = offline();

@@ -78,10 +78,11 @@ fn a_reader_of_stdout_that_went_away_does_not_change_the_exit_code() {
 fn no_command_breaks_down_over_a_stdout_that_nobody_reads() {
     let bench = bench();
     let schemas = bench.data_dir().join("schemas").display().to_string();
+    let schemas = schemas.as_str();
     for words in [
         ["completions", "bash"].as_slice(),
         &["schema", "VM"],
-        &["schema", "--all", &schemas],
+        &["schema", "--all", schemas],
         &["explain", "VM"],
         &["kinds", "list"],
         &["kinds", "inspect", "VM"],

@@ -158,3 +158,40 @@ fn a_mistake_in_one_cluster_leaves_the_others_to_be_planned() {
     assert_eq!(document["clusters"][1]["actions"][0]["id"], "create:VM/web", "{run}");
     assert!(document["clusters"][0]["error"].as_str().unwrap().contains("vm/bad/x.yaml:"), "{run}");
 }
+
+#[test]
+fn a_repository_without_a_cluster_is_the_same_error_for_every_command() {
+    let bench = Bench::offline("https://192.0.2.1:8006");
+    std::fs::remove_dir_all(bench.repo().join("clusters")).unwrap();
+    for words in [
+        ["validate"].as_slice(),
+        &["diff"],
+        &["diff", "--exit-code", "-o", "json"],
+        &["apply", "--exit-code"],
+        &["apply", "--dry-run"],
+        &["status"],
+        &["doctor"],
+        &["run", "--listen", "127.0.0.1:0"],
+    ] {
+        bench.run(words).exits(1).says("no cluster is configured").says("add clusters/<name>/config.yaml");
+    }
+}
+
+#[test]
+fn a_named_file_outside_of_any_tree_that_is_wrong_is_what_the_error_is_about() {
+    let bench = Bench::offline("https://192.0.2.1:8006");
+    let folder = tempfile::tempdir().unwrap();
+    for (text, place) in [
+        ("git: {url: ftp://git.example.org/x}\n", "p.yaml:1:7: error[git-url]"),
+        ("gitt: {url: https://git.example.org/x.git}\n", "p.yaml:1:1: error[unknown-field]"),
+        ("git: [\n", "p.yaml:"),
+    ] {
+        std::fs::write(folder.path().join("p.yaml"), text).unwrap();
+        for command in ["validate", "diff", "apply", "status", "doctor"] {
+            let mut command = bench.command(&[command, "--config", "p.yaml"]);
+            let run = proxops_e2e::Run::of(command.current_dir(folder.path()).output().unwrap());
+            let run = run.exits(1).says(place);
+            assert!(!run.stderr.contains("no git repository"), "{run}");
+        }
+    }
+}

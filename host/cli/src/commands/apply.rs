@@ -23,7 +23,7 @@ pub async fn run(global: &Global, wanted: &Wanted<'_>) -> anyhow::Result<u8> {
     let saved = wanted.plan.map(SavedPlan::read).transpose()?;
     let process = open::process(global)?;
     let cancel = signals::listen();
-    let mut clusters = open::clusters(&process, global)?;
+    let mut clusters = open::some_clusters(&process, global)?;
     if let Some(saved) = &saved {
         for name in &global.cluster {
             if !saved.clusters().any(|saved| saved == name) {

@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub async fn run(global: &Global, exit_code: bool, out: Option<&Path>, ask: bool) -> anyhow::Result<u8> {
     let process = open::process(global)?;
-    let clusters = open::clusters(&process, global)?;
+    let clusters = open::some_clusters(&process, global)?;
     // What is saved must be planned here: `apply` holds the world against it.
     let told = if ask && out.is_none() { from_daemon(&process, global).await } else { None };
     let plans: Vec<ClusterPlan> = match told {

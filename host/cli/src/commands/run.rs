@@ -10,6 +10,8 @@ use std::sync::Arc;
 pub async fn run(global: &Global, args: &RunArgs) -> anyhow::Result<u8> {
     let mut global = global.clone();
     global.listen.clone_from(&args.listen);
+    let place = open::Place::here(&global)?;
+    global.kinds_dir = global.kinds_dir.map(std::path::absolute).transpose()?;
     // Reading a tree may fetch it.
     let opened = {
         let global = global.clone();
@@ -24,7 +26,7 @@ pub async fn run(global: &Global, args: &RunArgs) -> anyhow::Result<u8> {
     open::clusters(&process, &global)?;
     let cancel = signals::listen();
     let options = DaemonOptions { observe: args.observe, clusters: global.cluster.clone() };
-    let reload: Reload = Arc::new(move |process, stop| open::refresh(process, &global, stop));
+    let reload: Reload = Arc::new(move |process, stop| open::refresh(process, &global, &place, stop));
     let daemon = Daemon::new(process, reload, options, cancel)?;
     daemon.run().await?;
     Ok(OK)

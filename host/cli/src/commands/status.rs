@@ -10,12 +10,12 @@ use proxops_model::plan::ClusterState;
 
 pub async fn run(global: &Global, ask: bool) -> anyhow::Result<u8> {
     let process = open::process(global)?;
-    open::clusters(&process, global)?;
+    let clusters = open::some_clusters(&process, global)?;
     if ask && let Some(code) = from_daemon(&process, global).await? {
         return Ok(code);
     }
     let cancel = signals::listen();
-    let planned = plan_all(&process, &open::clusters(&process, global)?, Wish::Look, &cancel).await?;
+    let planned = plan_all(&process, &clusters, Wish::Look, &cancel).await?;
     let clusters = planned.iter().map(|p| p.status(&process)).collect::<Vec<_>>();
     match global.output {
         Output::Json => render::status::json(&clusters)?,

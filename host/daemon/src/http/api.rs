@@ -44,7 +44,7 @@ pub struct About {
     pub started_at: Timestamp,
     /// It writes nothing.
     pub observe: bool,
-    /// Where journal and locks lie.
+    /// Where journal and locks lie, absolute, symlinks resolved.
     pub data_dir: String,
     /// The tree that it works on.
     pub tree: Option<TreeView>,
@@ -56,7 +56,7 @@ impl About {
             version: env!("CARGO_PKG_VERSION"),
             started_at: daemon.board.started,
             observe: daemon.options.observe,
-            data_dir: daemon.settings.data_dir.display().to_string(),
+            data_dir: proxops_repo::resolved(&daemon.settings.data_dir).display().to_string(),
             tree: daemon.board.tree(),
         }
     }

@@ -1,7 +1,7 @@
 //! Finding the tree.
 
 use crate::support::{CONFIG, Tree};
-use proxops_repo::{LoadOptions, RepoError, Workspace, discover};
+use proxops_repo::{KindTable, LoadOptions, RepoError, Repository, Workspace, discover};
 use std::fs;
 
 #[test]
@@ -81,4 +81,61 @@ fn a_named_file_that_is_missing_stops_everything() {
     let repo = Tree::lab().load_with(|options| options.config = Some("nowhere.yaml".into()));
     assert_eq!(repo.global_errors().count(), 1);
     assert!(repo.clusters.iter().all(|cluster| !cluster.ok));
+}
+
+#[test]
+fn a_root_that_was_found_is_not_searched_for_again() {
+    let outer = Tree::lab().with("inner/clusters/lab/config.yaml", CONFIG).with("inner/.git/x", "");
+    let inner = outer.path("inner").canonicalize().unwrap();
+    let env = |_: &str| None::<String>;
+    let mut options = LoadOptions::new(&inner, &env);
+    assert_eq!(Workspace::open(&options).unwrap().root, inner);
+    options.found = Some(inner.clone());
+    // Where it started is gone; where the repository is, is known.
+    options.start = outer.path("no/such/folder");
+    assert_eq!(Workspace::open(&options).unwrap().root, inner);
+    // The repository around it is another one.
+    fs::remove_dir_all(inner.join(".git")).unwrap();
+    options.start = inner.clone();
+    let error = Workspace::open(&options).unwrap_err();
+    assert!(matches!(error, RepoError::Gone { .. }) && error.to_string().contains(inner.to_str().unwrap()));
+    options.git_path = Some(outer.path(""));
+    assert_eq!(Workspace::open(&options).unwrap().root, outer.path("").canonicalize().unwrap());
+}
+
+#[test]
+fn a_named_file_that_names_no_source_because_it_is_wrong_says_what_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = |_: &str| None::<String>;
+    let mut options = LoadOptions::new(dir.path(), &env);
+    options.config = Some("p.yaml".into());
+    for (text, place) in [
+        ("git: {url: ftp://x}\n", "p.yaml:1:7 git-url"),
+        ("git: {urll: https://git.example.org/x.git}\n", "p.yaml:1:7 unknown-field"),
+        ("git: {url: [\n", "p.yaml"),
+    ] {
+        fs::write(dir.path().join("p.yaml"), text).unwrap();
+        // Not a tree, whatever lies there.
+        fs::create_dir_all(dir.path().join("clusters/lab")).unwrap();
+        fs::write(dir.path().join("clusters/lab/config.yaml"), CONFIG).unwrap();
+        let repo = Repository::load(&options, &KindTable::builtin()).unwrap();
+        let first = crate::support::place(&repo.diagnostics[0]);
+        assert!(first.starts_with(place), "{first}");
+        assert!(repo.clusters.is_empty() && repo.global_errors().next().is_some());
+    }
+    fs::write(dir.path().join("p.yaml"), "log: {level: debug}\n").unwrap();
+    assert!(matches!(Workspace::open(&options), Err(RepoError::NotFound { .. })));
+}
+
+#[test]
+fn names_of_one_folder_are_one_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let real = dir.path().canonicalize().unwrap();
+    fs::create_dir(real.join("a")).unwrap();
+    std::os::unix::fs::symlink(real.join("a"), real.join("link")).unwrap();
+    for (name, path) in
+        [("a/", "a"), ("a/../a/.", "a"), ("link", "a"), ("link/data", "a/data"), ("a/../x/y/", "x/y")]
+    {
+        assert_eq!(proxops_repo::resolved(&dir.path().join(name)), real.join(path), "{name}");
+    }
 }

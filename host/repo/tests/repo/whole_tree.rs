@@ -233,7 +233,7 @@ fn configuration_is_read_from_inside_the_tree_only_and_nothing_outside_is_quoted
             let tree = Tree::lab();
             fs::rename(tree.path(folder), outside.path().join("lab")).unwrap();
             std::os::unix::fs::symlink(outside.path().join("lab"), tree.path(folder)).unwrap();
-            assert!(tree.places().contains(&format!("{folder}/{file}:0:0 outside-repository")), "{name}");
+            assert!(tree.places().contains(&format!("{folder}/{file} outside-repository")), "{name}");
             fs::remove_dir_all(outside.path().join("lab")).unwrap();
         }
 
@@ -253,7 +253,7 @@ fn a_device_and_a_large_file_are_no_configuration() {
         let tree = Tree::lab();
         let _ = fs::remove_file(tree.path(name));
         std::os::unix::fs::symlink("/dev/zero", tree.path(name)).unwrap();
-        assert_eq!(tree.places(), [format!("{name}:0:0 outside-repository")]);
+        assert_eq!(tree.places(), [format!("{name} outside-repository")]);
         fs::remove_file(tree.path(name)).unwrap();
         let tree = tree.with(name, &"#".repeat((1 << 20) + 1));
         assert_eq!(tree.places(), [format!("{name}:1:1 file-too-large")]);

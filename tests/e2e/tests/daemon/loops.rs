@@ -172,4 +172,59 @@ fn status_and_diff_ask_a_running_daemon_first() {
     let own = bench.run(&["diff", "-o", "json"]).exits(0);
     assert!(!own.stderr.contains("as the running daemon"), "{own}");
     assert_eq!(own.list("actions")[0]["vmid"], 101);
+    // Another name of the data directory is the same directory.
+    let link = bench.data_dir().with_file_name("link");
+    std::os::unix::fs::symlink(bench.data_dir(), &link).unwrap();
+    let plain = bench.command(&[]);
+    for name in ["../data", "../data/", "./../repo/../data", link.to_str().unwrap()] {
+        let mut command = std::process::Command::new(plain.get_program());
+        command.args(["status", "--data-dir", name]).current_dir(bench.repo()).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        proxops_e2e::Run::of(command.output().unwrap()).exits(0).says("as the running daemon found it");
+    }
+}
+
+#[test]
+fn a_repository_that_is_deleted_leaves_the_last_good_tree_and_a_new_clone_at_its_place_is_read() {
+    let bench = bench();
+    let git = |words: &[&str]| {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+        let mut git = std::process::Command::new("git");
+        let run = git.args(identity).args(words).current_dir(bench.data_dir()).output().unwrap();
+        assert!(run.status.success(), "{run:?}");
+        String::from_utf8(run.stdout).unwrap().trim().to_owned()
+    };
+    let (repo, kept) = (bench.repo().display().to_string(), "kept");
+    git(&["-C", &repo, "add", "-A"]);
+    git(&["-C", &repo, "commit", "-qm", "one"]);
+    git(&["clone", "-q", "--bare", &repo, kept]);
+    let daemon = Daemon::start(&bench, &[]);
+    daemon.until_converged(CLUSTER);
+    let tree = || daemon.status()["daemon"]["tree"].clone();
+    let until = |what: &str, so: &dyn Fn(&serde_json::Value) -> bool| {
+        let start = std::time::Instant::now();
+        while !so(&tree()) {
+            assert!(start.elapsed().as_secs() < 60, "{what}: {:#}\n{}", tree(), daemon.log());
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    let first = git(&["-C", &repo, "rev-parse", "HEAD"]);
+    assert_eq!((&tree()["commit"], &tree()["stale"]), (&json!(first), &json!(null)));
+
+    // The daemon's working directory is deleted with it.
+    std::fs::remove_dir_all(bench.repo()).unwrap();
+    until("stale", &|tree| tree["stale"].as_str().is_some_and(|why| why.contains("is gone")));
+    assert_eq!(tree()["commit"], json!(first), "the last good tree is kept");
+    assert!(bench.world().guests.contains_key(&100));
+
+    git(&["clone", "-q", kept, &repo]);
+    until("as its clone", &|tree| tree["stale"].is_null() && tree["commit"] == json!(first));
+    bench
+        .write(&format!("vm/{CLUSTER}/web.yaml"), format!("{:#}", vm("web", 100, json!({"memory": "1GiB"}))));
+    git(&["-C", &repo, "commit", "-qam", "two"]);
+    let second = git(&["-C", &repo, "rev-parse", "HEAD"]);
+    until("at the second commit", &|tree| tree["commit"] == json!(second));
+    daemon.until(CLUSTER, "on the new tree", |_| {
+        bench.world().guests[&100].config.get("memory").is_some_and(|memory| memory == "1024")
+    });
 }
