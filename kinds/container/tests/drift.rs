@@ -170,10 +170,10 @@ fn memory_and_swap_are_written_together() {
         [("memory".to_owned(), memory.to_owned()), ("swap".to_owned(), swap.to_owned())]
     };
     let live = || live_with(&[("memory", "512"), ("swap", "256")]);
-    let report = drift(spec_with(json!({ "memory": "1GiB" })), live(), &context());
+    let report = drift(spec_with(json!({ "memory": "1GiB", "swap": null })), live(), &context());
     assert_eq!(set(&report), pair("1024", "256"));
     assert_eq!(report.changes.len(), 1, "only one of them differs");
-    let mut report = set(&drift(spec_with(json!({ "swap": "1GiB" })), live(), &context()));
+    let mut report = set(&drift(spec_with(json!({ "swap": "1GiB", "memory": null })), live(), &context()));
     report.sort();
     assert_eq!(report, pair("512", "1024"));
 }

@@ -218,10 +218,19 @@ fn of_ct(live: &Config, spec: &Json, fresh: bool) -> Expected {
         volume(&mut out, "rootfs", text, &spec["root"]);
     }
     let (mounts, binds) = ct::mount_slots(spec);
+    // What the manifest does not name is mounted there: a new volume would hide it.
+    let hides = |item: &Json| {
+        let path = normal(item["mount-point"].as_str().unwrap_or_default());
+        family(live, "mp").iter().any(|(other, text)| {
+            let declared = mounts.iter().chain(&binds).any(|slot| slot == other);
+            !declared && token(text, "mp").is_some_and(|mp| normal(mp) == path)
+        })
+    };
     for (item, slot) in spec["mount-points"].as_array().into_iter().flatten().zip(&mounts) {
         match live.get(slot) {
             Some(text) => volume(&mut out, slot, text, item),
             None if !item["size"].is_string() => out.add("no-size", slot),
+            None if hides(item) => out.add("slot-taken", slot),
             None => {}
         }
     }
@@ -230,6 +239,8 @@ fn of_ct(live: &Config, spec: &Json, fresh: bool) -> Expected {
         match live.get(slot) {
             Some(text) if !text.starts_with('/') => out.add("slot-taken", slot),
             Some(text) if normal(file(text)) != want => out.add("volume-mismatch", slot),
+            // A token is told that it may not bind at all.
+            None if hides(item) => drop(out.may.insert(("slot-taken".to_owned(), slot.clone()))),
             _ => {}
         }
     }
