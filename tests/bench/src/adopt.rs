@@ -53,10 +53,14 @@ async fn rows_at(answer: Duration, how: &str) -> Result<Vec<Row>> {
         whole = whole.min(ground.run(&["adopt", "--cluster", CLUSTER, "--force"])?.0);
     }
     let what = format!("adopt of {GUESTS} guests, files written, a cluster that {how}");
-    Ok(vec![
-        Row::ratio(what, ours, ("bare fetch", bare), 1.25),
-        Row::plain(format!("`proxops adopt` of them, whole command, {how}"), time(whole)),
-    ])
+    // A cluster that answers at once is none that there is: no bound (docs/decisions/0012-adopt-figure.md).
+    let row = if answer.is_zero() {
+        let factor = ours.as_secs_f64() / bare.as_secs_f64();
+        Row::plain(what, format!("{factor:.2}x: {} against {} (bare fetch)", time(ours), time(bare)))
+    } else {
+        Row::ratio(what, ours, ("bare fetch", bare), 1.25)
+    };
+    Ok(vec![row, Row::plain(format!("`proxops adopt` of them, whole command, {how}"), time(whole))])
 }
 
 /// What a run reads.

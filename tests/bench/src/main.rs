@@ -3,10 +3,6 @@
 //!
 //! `bench` runs everything but the soak, `bench plan drift` only these parts, `bench soak` the soak. Exit code 1 if a bound is missed.
 
-// Rooms of the product run in this process; they run as in the product.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 mod adopt;
 mod cycle;
 mod daemon;
