@@ -92,18 +92,9 @@ fn fill(
 /// The tree: the one around the folder, or a new one in it, which is not made yet.
 fn root(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
     let here = std::env::current_dir()?;
-    let dir = canonical(&dir.map_or(here.clone(), |dir| here.join(dir)));
+    let dir = proxops_repo::resolved(&dir.map_or(here.clone(), |dir| here.join(dir)));
     let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(&dir);
     Ok(proxops_repo::discover(there).unwrap_or(dir))
-}
-
-/// A path with symlinks resolved as far as it is there.
-fn canonical(path: &Path) -> PathBuf {
-    match (path.canonicalize(), path.parent(), path.file_name()) {
-        (Ok(whole), ..) => whole,
-        (Err(_), Some(parent), Some(name)) => canonical(parent).join(name),
-        (Err(_), ..) => path.to_owned(),
-    }
 }
 
 /// Makes the tree a git repository. `true` = it was none.
@@ -255,7 +246,7 @@ fn recipients(root: &Path) -> anyhow::Result<Vec<String>> {
     let file = sources
         .default_key_file()
         .context("there is no home directory for a new age key: set HOME, or SOPS_AGE_KEY")?;
-    if canonical(&file).starts_with(root) {
+    if proxops_repo::resolved(&file).starts_with(root) {
         bail!("{} lies in the repository: a private key must not", file.display());
     }
     let public = proxops_secrets::create_age_key(&file, jiff::Timestamp::now())?;
